@@ -1,0 +1,159 @@
+"""The worker contract v1, the harness's side: documents written for a worker and lines read from one. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from killpoint.model.evidence import Claim, Outcome, OutcomeWord, PointPassed
+
+CONTRACT = 1
+LOG_BYTES_MAX = 4096
+"""What a kubelet keeps of a termination message; a worker keeps its own below 3,072 bytes."""
+ERROR_CHARACTERS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a termination log says. ``fault`` names what is wrong with it; what was readable is kept."""
+
+    lines: int = 0
+    header: bool = False
+    points: tuple[PointPassed, ...] = ()
+    points_left_out: int = 0
+    outcome: Outcome | None = None
+    description: Mapping[str, Any] | None = None
+    fault: str | None = None
+
+
+class ContractError(ValueError):
+    """A line that the contract does not allow."""
+
+
+def read_termination(text: str, *, attempt: str, nonce: str) -> Reading:
+    """Read a termination log. Never raises: rubbish, or another attempt's words, come back as ``fault``.
+
+    Only the kept end of a long log is looked at, so that what a cluster would cut is cut here as well.
+    """
+    kept = text.encode()[-LOG_BYTES_MAX:].decode(errors="replace")
+    lines = [line for line in kept.split("\n") if line.strip()]
+    reading = Reading(lines=len(lines))
+    for number, line in enumerate(lines, start=1):
+        try:
+            reading = _with_line(reading, json.loads(line), attempt=attempt, nonce=nonce)
+        except (ContractError, ValueError, RecursionError) as error:
+            reason = str(error) if isinstance(error, ContractError) else "not JSON"
+            return replace(reading, fault=f"line {number} of the termination log: {reason}: {line[:80]!r}")
+    return reading
+
+
+def _with_line(reading: Reading, line: object, *, attempt: str, nonce: str) -> Reading:
+    if not isinstance(line, dict):
+        raise ContractError("not a JSON object")
+    if reading.outcome is not None:
+        raise ContractError("a line after the outcome")
+    if "killpoint" in line:
+        return _with_header(reading, line, attempt=attempt, nonce=nonce)
+    if not reading.header:
+        raise ContractError("the first line must be the header with this attempt's nonce")
+    if "point" in line:
+        return _with_point(reading, line)
+    if "outcome" in line:
+        return _with_outcome(reading, line)
+    raise ContractError("neither header, point nor outcome")
+
+
+def _with_header(reading: Reading, line: Mapping[str, Any], *, attempt: str, nonce: str) -> Reading:
+    if line["killpoint"] != CONTRACT:
+        raise ContractError(f"contract {line['killpoint']!r}, this harness speaks {CONTRACT}")
+    if line.get("attempt") != attempt or line.get("nonce") != nonce:
+        raise ContractError("another attempt's header (attempt or nonce differs)")
+    if reading.header:
+        raise ContractError("a second header")
+    return replace(reading, header=True)
+
+
+def _with_point(reading: Reading, line: Mapping[str, Any]) -> Reading:
+    point = _text(line, "point", longest=63)
+    folded = _number(line, "folded") or 0
+    passed = PointPassed(point=point, occurrence=_number(line, "n") or 1, at_ms=_number(line, "t"))
+    return replace(
+        reading, points=(*reading.points, passed), points_left_out=reading.points_left_out + folded
+    )
+
+
+def _with_outcome(reading: Reading, line: Mapping[str, Any]) -> Reading:
+    try:
+        word = OutcomeWord(line["outcome"])
+    except ValueError as error:
+        raise ContractError(f"unknown outcome {line['outcome']!r}") from error
+    if word is OutcomeWord.DESCRIBED:
+        return replace(reading, outcome=Outcome(word=word), description=line)
+    error = line.get("error") or {}
+    if not isinstance(error, dict):
+        raise ContractError("error must be an object with class and message")
+    outcome = Outcome(
+        word=word,
+        error_class=_optional_text(error, "class"),
+        error_message=_optional_text(error, "message"),
+        resumed_from=_optional_text(line, "resumedFrom"),
+        claims=_claims(line.get("claims")),
+        recorded=_flags(line.get("recorded") or {}),
+        timings_ms=_timings(line.get("timings") or {}),
+    )
+    return replace(reading, outcome=outcome)
+
+
+def _claims(value: object) -> tuple[Claim, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(claim, dict) for claim in value):
+        raise ContractError("claims must be a list of objects")
+    return tuple(
+        Claim(
+            action=_text(claim, "action", longest=63),
+            order=_text(claim, "order", longest=253),
+            effect=_optional_text(claim, "effect"),
+        )
+        for claim in value
+    )
+
+
+def _flags(value: object) -> tuple[tuple[str, bool], ...]:
+    if not isinstance(value, dict) or not all(isinstance(flag, bool) for flag in value.values()):
+        raise ContractError("recorded must map steps to true or false")
+    return tuple(sorted(value.items()))
+
+
+def _timings(value: object) -> tuple[tuple[str, float], ...]:
+    if not isinstance(value, dict):
+        raise ContractError("timings must be an object")
+    for name, number in value.items():
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ContractError(f"timings.{name} must be a number of milliseconds")
+    return tuple(sorted((name, float(number)) for name, number in value.items()))
+
+
+def _text(line: Mapping[str, Any], name: str, *, longest: int) -> str:
+    value = line.get(name)
+    if not isinstance(value, str) or not value or len(value) > longest:
+        raise ContractError(f"{name} must be a text of 1 to {longest} characters")
+    return value
+
+
+def _optional_text(line: Mapping[str, Any], name: str) -> str | None:
+    value = line.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ContractError(f"{name} must be a text")
+    return None if value is None else value[:ERROR_CHARACTERS_MAX]
+
+
+def _number(line: Mapping[str, Any], name: str) -> int | None:
+    value = line.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ContractError(f"{name} must be a whole number, 0 or more")
+    return value

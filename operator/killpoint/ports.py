@@ -1,0 +1,99 @@
+"""Ports: what the engine needs from the world, as protocols. Adapters are chosen by the CLI and the operator.
+
+Every call is bounded in time by its adapter and can be made twice with the same meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from killpoint.model.cells import AttemptId
+from killpoint.model.events import Event, Recorded
+from killpoint.model.evidence import AttemptEnd, LedgerView
+
+
+class LedgerUnavailableError(Exception):
+    """Payments, or its database, does not answer now. Says what was tried."""
+
+
+class JournalUnavailableError(Exception):
+    """The journal's database does not answer now; nothing was lost, the pass is made again."""
+
+
+class FencedError(Exception):
+    """Another engine has taken over this run; this one must stop and act no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One worker process to be started: the assignment, and where it runs."""
+
+    attempt: AttemptId
+    run: str
+    setup: str
+    store: str
+    assignment: Mapping[str, object]
+    """The KILLPOINT_ASSIGNMENT document of the worker contract, nonce included."""
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What the substrate sees of one attempt now."""
+
+    attempt: AttemptId
+    pid: int | None = None
+    started_ms: int | None = None
+    lines: int = 0
+    """Lines in its termination log so far, the header included."""
+    end: AttemptEnd | None = None
+    """None while it lives."""
+
+
+class Substrate(Protocol):
+    """Where attempts run: local processes, or pods."""
+
+    async def launch(self, launch: Launch) -> None:
+        """Start an attempt. A second call for the same attempt is a success that starts nothing.
+
+        An attempt that cannot be started is observed as ended, ``not-started``, with the reason; it never raises
+        for that.
+        """
+
+    async def kill(self, attempt: AttemptId) -> None:
+        """SIGKILL an attempt from outside, as a deadline demands. Nothing to kill is a success."""
+
+    async def observe(self, attempts: Sequence[AttemptId]) -> Mapping[AttemptId, Observation]:
+        """What is known of each of these attempts. One that the substrate has never heard of is absent.
+
+        An attempt that this or an earlier process of the harness started, and whose end nobody saw, is observed as
+        ended, ``vanished``, and only when its process is certainly dead.
+        """
+
+    async def sessions(self, attempts: Sequence[AttemptId]) -> Mapping[AttemptId, int]:
+        """How many database sessions of these attempts the server still holds.
+
+        An attempt that is absent from the answer could not be asked for: that is not zero.
+        """
+
+    async def clean_up(self, attempts: Sequence[AttemptId]) -> None:
+        """Free what these finished attempts hold. Doing it again is harmless."""
+
+
+class Ledger(Protocol):
+    """The payments service's own account, read-only."""
+
+    async def view(self, runs: Sequence[str]) -> Mapping[str, LedgerView]:
+        """What the ledger shows of each run. Raises LedgerUnavailableError; never answers for a run it did not read."""
+
+
+class Journal(Protocol):
+    """Append-only events of one experiment run, under this engine's epoch."""
+
+    async def read(self, after: int) -> Sequence[Recorded]:
+        """The events with a sequence number above ``after``, in order."""
+
+    async def append(self, events: Sequence[Event]) -> Sequence[Recorded]:
+        """Write events durably, all or none. Raises FencedError when another engine has taken over."""
