@@ -69,7 +69,7 @@ def requirements(project: Project) -> list[str]:
 
     The root's has every extra, the dev group and what the shared workloads depend on: one environment to develop in.
     """
-    names = stated(project.pyproject)
+    names = stated(project.pyproject) | listed(project.folder / "requirements.in")
     if project.is_root:
         for workload in SHARED:
             names |= stated(project.folder / "workloads" / workload / "pyproject.toml")
@@ -87,6 +87,14 @@ def stated(pyproject: Path) -> set[str]:
         table.get("dependency-groups", {}).get("dev", []),
     ]
     return {name for names in lists for name in names}
+
+
+def listed(requirements_in: Path) -> set[str]:
+    """Further requirements, a line each: what a worker runs on without being a dependency of its package."""
+    if not requirements_in.is_file():
+        return set()
+    lines = (line.partition(" #")[0].strip() for line in requirements_in.read_text(encoding="utf-8").splitlines())
+    return {line for line in lines if line and not line.startswith(("#", "-"))}
 
 
 def distribution(requirement: str) -> str:

@@ -71,6 +71,12 @@ def test_a_lock_from_elsewhere_does_not_pass_for_fresh(checkout: Path) -> None:
     assert staleness(project(checkout)) == "does not say what it was made from"
 
 
+def test_requirements_beside_the_project_count_and_their_comments_do_not(checkout: Path) -> None:
+    write(checkout / "workloads/x/requirements.in", "# why\nextra>=1  # and why\n")
+    assert requirements(project(checkout)) == ["extra>=1", "framework>=1"]
+    assert staleness(project(checkout)) is not None
+
+
 def test_a_missing_lock_is_found(checkout: Path) -> None:
     (checkout / "workloads/x/requirements.lock").unlink()
     assert staleness(project(checkout)) == "is missing"
