@@ -143,8 +143,9 @@ def compile_lock(project: Project, *, upgrade: bool) -> None:
     pins = re.sub(r"^    # via -r -\n", "", project.lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
     header = HEADER.format(source=project.pyproject.name, inputs=inputs(project))
     project.lock.write_text(header + pins, encoding="utf-8")
-    if project.is_root:
-        (project.folder / BOOTSTRAP).write_text(bootstrap(pins), encoding="utf-8")
+    first = project.folder / BOOTSTRAP
+    if project.is_root and not (first.is_file() and first.read_text("utf-8") == bootstrap(pins)):
+        first.write_text(bootstrap(pins), encoding="utf-8")
 
 
 def problems(root: Path) -> list[str]:
