@@ -11,7 +11,8 @@ from typing import Protocol
 
 from killpoint.model.cells import AttemptId
 from killpoint.model.events import Event, Recorded
-from killpoint.model.evidence import AttemptEnd, LedgerView
+from killpoint.model.evidence import LedgerView
+from killpoint.model.observations import Observation
 
 
 class LedgerUnavailableError(Exception):
@@ -37,19 +38,6 @@ class Launch:
     assignment: Mapping[str, object]
     """The KILLPOINT_ASSIGNMENT document of the worker contract, nonce included."""
     token: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """What the substrate sees of one attempt now."""
-
-    attempt: AttemptId
-    pid: int | None = None
-    started_ms: int | None = None
-    lines: int = 0
-    """Lines in its termination log so far, the header included."""
-    end: AttemptEnd | None = None
-    """None while it lives."""
 
 
 class Substrate(Protocol):
@@ -85,12 +73,18 @@ class Substrate(Protocol):
 class Ledger(Protocol):
     """The payments service's own account, read-only."""
 
+    async def incarnation(self) -> str:
+        """Which start of the payments service answers. Raises LedgerUnavailableError."""
+
     async def view(self, runs: Sequence[str]) -> Mapping[str, LedgerView]:
         """What the ledger shows of each run. Raises LedgerUnavailableError; never answers for a run it did not read."""
 
 
 class Journal(Protocol):
     """Append-only events of one experiment run, under this engine's epoch."""
+
+    async def incarnation(self) -> str:
+        """Which start of the database server answers. Raises JournalUnavailableError."""
 
     async def read(self, after: int) -> Sequence[Recorded]:
         """The events with a sequence number above ``after``, in order."""

@@ -7,12 +7,71 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from killpoint.model.evidence import Claim, Outcome, OutcomeWord, PointPassed
+from killpoint.core.points import place_of
+from killpoint.model.cells import AttemptId, Coordinates
+from killpoint.model.evidence import Claim, Ordered, Outcome, OutcomeWord, PointPassed
 
 CONTRACT = 1
 LOG_BYTES_MAX = 4096
 """What a kubelet keeps of a termination message; a worker keeps its own below 3,072 bytes."""
 ERROR_CHARACTERS_MAX = 500
+
+
+WORKFLOW_VERSIONS = {"graph": "1", "state": "1", "policy": "1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """What an assignment is made from."""
+
+    experiment: str
+    workflow: str
+    attempt: AttemptId
+    run: str
+    nonce: str
+    action: str
+    scheduled: str | None
+    coordinates: Coordinates
+    ordered: tuple[Ordered, ...]
+
+
+def assignment_of(assigned: Assigned) -> dict[str, object]:
+    """The KILLPOINT_ASSIGNMENT document (docs/worker-contract.md). It holds no secret."""
+    coordinates = assigned.coordinates
+    return {
+        "contract": CONTRACT,
+        "experiment": assigned.experiment,
+        "trial": str(assigned.attempt.trial),
+        "run": assigned.run,
+        "tenant": assigned.run,
+        "attempt": str(assigned.attempt),
+        "number": assigned.attempt.number,
+        "nonce": assigned.nonce,
+        "action": assigned.action,
+        "workflow": {"name": assigned.workflow, "versions": WORKFLOW_VERSIONS},
+        "coordinates": {
+            "setup": coordinates.setup,
+            "store": coordinates.store,
+            "key": coordinates.key,
+            "resume": coordinates.resume,
+            "parameters": dict(coordinates.parameters),
+        },
+        "job": {
+            "orders": [
+                {"id": operation.order, "amount": operation.amount, "currency": operation.currency}
+                for operation in assigned.ordered
+                if operation.amount
+            ]
+        },
+        "schedule": _schedule(assigned.scheduled),
+    }
+
+
+def _schedule(scheduled: str | None) -> list[dict[str, object]]:
+    if scheduled is None:
+        return []
+    place = place_of(scheduled)
+    return [{"point": f"{place.step}.{place.place}", "occurrence": place.occurrence, "do": "die"}]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +138,7 @@ def _with_point(reading: Reading, line: Mapping[str, Any]) -> Reading:
     point = _text(line, "point", longest=63)
     folded = _number(line, "folded") or 0
     passed = PointPassed(point=point, occurrence=_number(line, "n") or 1, at_ms=_number(line, "t"))
-    return replace(
-        reading, points=(*reading.points, passed), points_left_out=reading.points_left_out + folded
-    )
+    return replace(reading, points=(*reading.points, passed), points_left_out=reading.points_left_out + folded)
 
 
 def _with_outcome(reading: Reading, line: Mapping[str, Any]) -> Reading:
@@ -91,13 +148,13 @@ def _with_outcome(reading: Reading, line: Mapping[str, Any]) -> Reading:
         raise ContractError(f"unknown outcome {line['outcome']!r}") from error
     if word is OutcomeWord.DESCRIBED:
         return replace(reading, outcome=Outcome(word=word), description=line)
-    error = line.get("error") or {}
-    if not isinstance(error, dict):
+    failure = line.get("error") or {}
+    if not isinstance(failure, dict):
         raise ContractError("error must be an object with class and message")
     outcome = Outcome(
         word=word,
-        error_class=_optional_text(error, "class"),
-        error_message=_optional_text(error, "message"),
+        error_class=_optional_text(failure, "class"),
+        error_message=_optional_text(failure, "message"),
         resumed_from=_optional_text(line, "resumedFrom"),
         claims=_claims(line.get("claims")),
         recorded=_flags(line.get("recorded") or {}),

@@ -23,6 +23,14 @@ class RunOpened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServicesSeen:
+    """Which incarnation of each shared service answers. Another one than before has disturbed the open trials."""
+
+    database: str
+    payments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptIntended:
     """An attempt (or a look into the store) is about to be started, with this nonce and this scheduled kill."""
 
@@ -90,6 +98,7 @@ class RunEnded:
 
 Event = (
     RunOpened
+    | ServicesSeen
     | AttemptIntended
     | AttemptLaunched
     | AttemptKillIntended

@@ -200,3 +200,5 @@ class TrialEvidence:
     ledger: LedgerView | None = None
     """None: it was not read. Never taken for an empty one."""
     ledger_fault: str | None = None
+    disturbances: tuple[str, ...] = ()
+    """What happened to the services under it while it ran, which nobody had planned."""

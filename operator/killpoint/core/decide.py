@@ -1,0 +1,253 @@
+"""Decide: from the journal's state and what is seen now to what is to be done next.
+
+Quiet before truth: a resume or a judgement waits until every executor is dead, payments holds no request of the run
+in flight, and no database session of its attempts is left. Every wait has an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from killpoint.core.judge import judge_safely
+from killpoint.core.plan import Plan, control_of, ordered_of, run_of
+from killpoint.core.points import check_by_inspection, check_by_ledger, landed, needs_inspection
+from killpoint.core.state import AttemptState, RunState, TrialState, evidence_of
+from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Start, StartAgain
+from killpoint.model.cells import AttemptId, Cell, Role, TrialId
+from killpoint.model.events import AttemptEnded, LedgerRead, PointChecked, TrialJudged
+from killpoint.model.evidence import AttemptEnd, EndReason, LedgerView
+from killpoint.model.experiment import Experiment
+from killpoint.model.findings import Cause, Judgement, Verdict
+from killpoint.model.observations import Observation, Observed
+
+RETRIED_CAUSES = frozenset({Cause.INFRASTRUCTURE, Cause.LEDGER})
+"""Nothing that the worker or its framework did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """All that a decision is made from."""
+
+    experiment: Experiment
+    journal: str
+    plan: Plan
+    state: RunState
+    observed: Observed
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the whole run is past its deadline: nothing new is started, what runs is ended."""
+        opened = self.state.opened_ms
+        return opened is not None and self.observed.now_ms - opened > self.experiment.limits.deadline_seconds * 1000
+
+
+def decide(situation: Situation) -> tuple[Action, ...]:
+    """Everything that can be done now, in the order in which it is to be done."""
+    actions: list[Action] = []
+    for trial, cell in open_trials(situation):
+        actions.extend(_for_trial(situation, trial, cell))
+    if not situation.overdue:
+        actions.extend(_fresh_starts(situation))
+    if not actions and _nothing_left(situation):
+        actions.append(Finish())
+    return tuple(actions)
+
+
+def open_trials(situation: Situation) -> Iterator[tuple[TrialState, Cell]]:
+    """The trials that were started and are not judged."""
+    cells = {cell.id: cell for cell in situation.plan.cells}
+    for trial in situation.state.trials.values():
+        if trial.judgement is None and trial.id.cell in cells:
+            yield trial, cells[trial.id.cell]
+
+
+def waiting_for_quiet(situation: Situation) -> tuple[TrialState, ...]:
+    """The open trials with no attempt running: the ones to ask the ledger and the database about."""
+    return tuple(trial for trial, _ in open_trials(situation) if not trial.running)
+
+
+# --- one trial -------------------------------------------------------------------------------------------------
+
+
+def _for_trial(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[Action]:
+    running = trial.running
+    if running:
+        for attempt in running:
+            yield from _for_running(situation, attempt)
+    elif trial.ledger is not None:
+        yield Record(event=TrialJudged(trial=trial.id, judgement=_judgement(situation, trial, cell)))
+        yield CleanUp(attempts=tuple(trial.attempts))
+    else:
+        yield from _for_ended(situation, trial, cell)
+
+
+def _for_running(situation: Situation, attempt: AttemptState) -> Iterator[Action]:
+    seen = situation.observed.attempts.get(attempt.id)
+    if seen is not None and seen.end is not None:
+        yield Record(event=AttemptEnded(attempt=attempt.id, end=_as_ended(attempt, seen.end)))
+    elif seen is not None:
+        reason = _deadline_passed(situation, attempt, seen)
+        if reason is not None:
+            yield KillFromOutside(attempt=attempt.id, reason=reason)
+    elif attempt.launched:
+        vanished = AttemptEnd(reason=EndReason.VANISHED, at_ms=situation.observed.now_ms)
+        yield Record(event=AttemptEnded(attempt=attempt.id, end=vanished))
+    else:
+        yield StartAgain(attempt=attempt.id)
+
+
+def _as_ended(attempt: AttemptState, end: AttemptEnd) -> AttemptEnd:
+    """A death that the harness caused at a deadline is a time-out, not a kill at a point."""
+    if attempt.kill_intended is not None and end.reason is EndReason.SIGNALED:
+        return replace(end, reason=EndReason.TIMED_OUT)
+    return end
+
+
+def _deadline_passed(situation: Situation, attempt: AttemptState, seen: Observation) -> str | None:
+    limits = situation.experiment.limits
+    age_seconds = (situation.observed.now_ms - attempt.intended_ms) / 1000
+    if situation.overdue:
+        return "the run is past its deadline (limits.deadlineSeconds)"
+    if seen.lines == 0 and age_seconds > limits.startup_seconds:
+        return f"it wrote nothing within {limits.startup_seconds} s (limits.startupSeconds)"
+    if age_seconds > limits.attempt_seconds:
+        return f"it ran for more than {limits.attempt_seconds} s (limits.attemptSeconds)"
+    return None
+
+
+def _for_ended(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[Action]:
+    """Every attempt is over: ask the world whether it is quiet, and go on when it is."""
+    view = situation.observed.ledgers.get(_run(situation, trial))
+    noise = _noise(situation, trial, view)
+    if view is None or noise is not None:
+        if _settling_is_over(situation, trial):
+            yield Record(event=LedgerRead(trial=trial.id, view=None, fault=noise))
+        return
+    last = trial.executors[-1] if trial.executors else None
+    if last is None or not landed(last.evidence):
+        yield Record(event=LedgerRead(trial=trial.id, view=view))
+    elif last.check is None:
+        yield from _check(situation, trial, last, view)
+    elif last.check.held and not situation.overdue:
+        yield _resume(trial, last, cell)
+    else:
+        yield Record(event=LedgerRead(trial=trial.id, view=view))
+
+
+def _run(situation: Situation, trial: TrialState) -> str:
+    return run_of(situation.journal, trial.id)
+
+
+def _noise(situation: Situation, trial: TrialState, view: LedgerView | None) -> str | None:
+    """What is not quiet yet about a trial whose attempts are all over; None when it is quiet."""
+    if view is None:
+        return situation.observed.ledger_fault or "payments has not answered for this run"
+    if view.in_flight:
+        return f"payments still has {view.in_flight} requests of the run in flight"
+    for attempt in trial.attempts:
+        sessions = situation.observed.sessions.get(attempt)
+        if sessions is None:
+            return f"the database could not be asked for sessions of attempt {attempt}"
+        if sessions:
+            return f"the database still holds {sessions} sessions of attempt {attempt}"
+    return None
+
+
+def _settling_is_over(situation: Situation, trial: TrialState) -> bool:
+    last_ended_ms = max((attempt.ended_ms or attempt.intended_ms for attempt in trial.attempts.values()), default=0)
+    return situation.observed.now_ms - last_ended_ms > situation.experiment.limits.settle_seconds * 1000
+
+
+def _check(situation: Situation, trial: TrialState, attempt: AttemptState, view: LedgerView) -> Iterator[Action]:
+    point = attempt.scheduled or ""
+    if not needs_inspection(point):
+        actions = {operation.action for operation in ordered_of(situation.experiment.seed, trial.id)}
+        check = check_by_ledger(point, str(attempt.id), view, actions)
+        yield Record(event=PointChecked(attempt=attempt.id, check=check))
+        return
+    inspector = trial.inspector_of(attempt.id)
+    if inspector is None:
+        yield Start(attempt=replace(attempt.id, role=Role.INSPECTOR), action="inspect", scheduled=None)
+    elif inspector.end is not None:
+        yield Record(event=PointChecked(attempt=attempt.id, check=check_by_inspection(point, inspector.end)))
+
+
+def _resume(trial: TrialState, last: AttemptState, cell: Cell) -> Start:
+    number = last.id.number
+    at = cell.coordinates.kill.at
+    scheduled = at[number] if number < len(at) else None
+    return Start(attempt=AttemptId(trial=trial.id, number=number + 1), action="resume", scheduled=scheduled)
+
+
+def _judgement(situation: Situation, trial: TrialState, cell: Cell) -> Judgement:
+    return judge_safely(
+        evidence_of(
+            trial,
+            run=_run(situation, trial),
+            coordinates=cell.coordinates,
+            ordered=ordered_of(situation.experiment.seed, trial.id),
+        )
+    )
+
+
+# --- starting trials -------------------------------------------------------------------------------------------
+
+
+def _fresh_starts(situation: Situation) -> Iterator[Action]:
+    """First attempts of trials, controls first, as far as there is room."""
+    room = situation.experiment.parallelism - sum(1 for _ in open_trials(situation))
+    if room <= 0:
+        return
+    for trial, cell in islice(unstarted(situation), room):
+        at = cell.coordinates.kill.at
+        yield Start(attempt=AttemptId(trial=trial, number=1), action="start", scheduled=at[0] if at else None)
+
+
+def unstarted(situation: Situation) -> Iterator[tuple[TrialId, Cell]]:
+    """The trials that can be started now: new ones, and new takes of those that infrastructure spoiled."""
+    for cell in situation.plan.cells:
+        if not cell.is_control and not _control_allows(situation, cell):
+            continue
+        for number in range(1, cell.trials + 1):
+            take = situation.state.latest(cell.id, number)
+            if take is None:
+                yield TrialId(cell=cell.id, number=number), cell
+            elif _wants_retry(situation, take):
+                yield replace(take.id, retry=take.id.retry + 1), cell
+
+
+def _wants_retry(situation: Situation, take: TrialState) -> bool:
+    """Whether a trial is run again. One that showed harm is kept: what the ledger proves is not thrown away."""
+    judgement = take.judgement
+    return (
+        judgement is not None
+        and judgement.verdict is Verdict.INCONCLUSIVE
+        and any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)
+        and take.id.retry < situation.experiment.limits.inconclusive_retries
+    )
+
+
+def _control_allows(situation: Situation, cell: Cell) -> bool:
+    """Whether the control of a cell is through and shows that its setup works at all."""
+    control = control_of(cell)
+    known = situation.plan.cell(control.id)
+    if known is None:
+        return True
+    takes = [situation.state.latest(known.id, number) for number in range(1, known.trials + 1)]
+    through = all(
+        take is not None and take.judgement is not None and not _wants_retry(situation, take) for take in takes
+    )
+    return through and not control_failed(take for take in takes if take is not None)
+
+
+def control_failed(takes: Iterable[TrialState]) -> bool:
+    """Whether no control trial of a cell came to a conclusion, so that its killed trials would prove nothing."""
+    return all(take.judgement is not None and not take.judgement.conclusive for take in takes)
+
+
+def _nothing_left(situation: Situation) -> bool:
+    if any(True for _ in open_trials(situation)):
+        return False
+    return situation.overdue or not any(True for _ in unstarted(situation))

@@ -1,0 +1,28 @@
+"""Discover: which points the controls passed, so that "every boundary" has a meaning before anything is killed."""
+
+from __future__ import annotations
+
+from killpoint.core.plan import Discovered
+from killpoint.core.state import RunState
+from killpoint.model.cells import Cell
+from killpoint.model.experiment import Experiment
+
+
+def discovered(experiment: Experiment, state: RunState) -> Discovered:
+    """Control cell's id → the points that its trials passed. A cell whose controls are not through is absent."""
+    found: dict[str, tuple[str, ...]] = {}
+    for cell in experiment.cells:
+        if cell.is_control and (points := _points_of(cell, state)) is not None:
+            found[cell.id] = points
+    return found
+
+
+def _points_of(cell: Cell, state: RunState) -> tuple[str, ...] | None:
+    points: dict[str, None] = {}
+    for number in range(1, cell.trials + 1):
+        take = state.latest(cell.id, number)
+        if take is None or take.judgement is None:
+            return None
+        for attempt in take.executors:
+            points.update(dict.fromkeys(passed.spec for passed in (attempt.end.points if attempt.end else ())))
+    return tuple(points)

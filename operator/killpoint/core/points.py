@@ -1,0 +1,125 @@
+"""Points: what their names mean, whether a kill landed on one, and whether it was true of the world."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from killpoint.model.evidence import (
+    AttemptEnd,
+    AttemptEvidence,
+    EndReason,
+    LedgerView,
+    Outcome,
+    OutcomeWord,
+    PointCheck,
+    RequestOutcome,
+)
+
+SIGKILL_EXIT = 137
+NAME = re.compile(r"^(?P<step>[a-z0-9-]+)\.(?P<place>[a-z0-9-]+)(#(?P<occurrence>[1-9][0-9]*))?$")
+
+_REACHED_THE_TARGET = (RequestOutcome.COMMITTED, RequestOutcome.REPLAYED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A point's name taken apart: ``charge.after#2``."""
+
+    step: str
+    place: str
+    occurrence: int = 1
+
+
+def place_of(point: str) -> Place:
+    """Take a point's name apart. Raises ValueError with what is allowed."""
+    found = NAME.match(point)
+    if found is None:
+        raise ValueError(f"{point!r} is no point: expected step.place or step.place#occurrence, as in charge.after#2")
+    return Place(step=found["step"], place=found["place"], occurrence=int(found["occurrence"] or 1))
+
+
+def landed(attempt: AttemptEvidence) -> bool:
+    """Whether the scheduled kill landed: the process died of SIGKILL and its last word is the point's line."""
+    end = attempt.end
+    return (
+        attempt.scheduled is not None
+        and end is not None
+        and end.reason is EndReason.SIGNALED
+        and end.exit_code == SIGKILL_EXIT
+        and end.outcome is None
+        and end.fault is None
+        and bool(end.points)
+        and end.points[-1].spec == attempt.scheduled
+    )
+
+
+def needs_inspection(point: str) -> bool:
+    """Whether only the store can say if the point was true."""
+    return place_of(point).place == "recorded"
+
+
+def check_by_ledger(point: str, attempt: str, view: LedgerView, effect_actions: Collection[str]) -> PointCheck:
+    """Ask the ledger whether a point was true when the attempt died there.
+
+    A step that has no effect outside has nothing there to ask for: its points are places in the control flow alone.
+    """
+    place = place_of(point)
+    if place.step not in effect_actions or place.place not in {"before", "sent", "after"}:
+        return PointCheck(
+            point=point, held=True, detail=f"a place in the control flow: {place.step} has no effect outside"
+        )
+    own = [request for request in view.requests if request.attempt == attempt and request.action == place.step]
+    done = [request for request in own if request.outcome in _REACHED_THE_TARGET and request.effect is not None]
+    match place.place:
+        case "before":
+            held = len(own) < place.occurrence
+            detail = f"payments holds {_requests(len(own))} of this attempt"
+        case "sent":
+            held = len(own) >= place.occurrence
+            detail = f"{_requests(len(own))} of this attempt reached payments"
+        case _:
+            known = {effect.id for effect in view.effects}
+            held = sum(request.effect in known for request in done) >= place.occurrence
+            detail = f"payments answered {_requests(len(done))} of this attempt from committed rows"
+    return PointCheck(point=point, held=held, detail=detail)
+
+
+def _requests(count: int) -> str:
+    return "no request" if count == 0 else f"{count} request" + ("s" if count > 1 else "")
+
+
+def check_by_inspection(point: str, end: AttemptEnd) -> PointCheck:
+    """Read from an inspector's last line whether the store holds the step's result."""
+    step = place_of(point).step
+    outcome: Outcome | None = end.outcome
+    if end.reason is not EndReason.EXITED or outcome is None or outcome.word is not OutcomeWord.INSPECTED:
+        return PointCheck(point=point, held=None, detail=f"the look into the store failed: {failure_of(end)}")
+    found = dict(outcome.recorded).get(step)
+    if found is None:
+        return PointCheck(point=point, held=None, detail=f"the look into the store says nothing of {step}")
+    return PointCheck(
+        point=point,
+        held=found,
+        detail=f"the store {'holds' if found else 'does not hold'} the result of {step}",
+    )
+
+
+def _words_of(outcome: Outcome) -> str:
+    if outcome.error_class is not None:
+        return f"{outcome.error_class}: {outcome.error_message or 'no message'}"
+    return f"it said {outcome.word}"
+
+
+def failure_of(end: AttemptEnd) -> str:
+    """In words, how an attempt failed."""
+    if end.fault is not None:
+        return end.fault
+    if end.outcome is not None:
+        return _words_of(end.outcome)
+    return {
+        EndReason.TIMED_OUT: "it was past its deadline and was killed by the harness",
+        EndReason.VANISHED: "it is gone and nobody saw how",
+        EndReason.NOT_STARTED: "it could not be started",
+    }.get(end.reason, f"it ended with exit code {end.exit_code} and no outcome")

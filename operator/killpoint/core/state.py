@@ -1,0 +1,217 @@
+"""State: the fold of a run's events. What is not in the journal did not happen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import assert_never
+
+from killpoint.model.cells import AttemptId, Coordinates, Role, TrialId
+from killpoint.model.events import (
+    AttemptEnded,
+    AttemptIntended,
+    AttemptKillIntended,
+    AttemptLaunched,
+    LedgerRead,
+    PointChecked,
+    Recorded,
+    RunEnded,
+    RunOpened,
+    ServicesSeen,
+    TrialJudged,
+)
+from killpoint.model.evidence import (
+    AttemptEnd,
+    AttemptEvidence,
+    Ordered,
+    PointCheck,
+    TrialEvidence,
+)
+from killpoint.model.findings import Judgement, Result
+
+
+class JournalLostError(Exception):
+    """The journal lacks what its own events presuppose: it is not the journal of this run any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptState:
+    """One attempt, as the journal knows it."""
+
+    id: AttemptId
+    run: str
+    action: str
+    scheduled: str | None
+    nonce: str
+    intended_ms: int
+    launched: bool = False
+    kill_intended: str | None = None
+    """Why the harness killed it from outside."""
+    end: AttemptEnd | None = None
+    ended_ms: int | None = None
+    """When the journal learned of the end: what waits for quiet counts from here."""
+    check: PointCheck | None = None
+
+    @property
+    def evidence(self) -> AttemptEvidence:
+        return AttemptEvidence(
+            id=self.id,
+            action=self.action,
+            scheduled=self.scheduled,
+            intended_ms=self.intended_ms,
+            end=self.end,
+            check=self.check,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialState:
+    """One take of a trial, as the journal knows it."""
+
+    id: TrialId
+    attempts: Mapping[AttemptId, AttemptState] = field(default_factory=lambda: MappingProxyType({}))
+    ledger: LedgerRead | None = None
+    judgement: Judgement | None = None
+    disturbances: tuple[str, ...] = ()
+
+    @property
+    def executors(self) -> tuple[AttemptState, ...]:
+        return tuple(
+            attempt
+            for attempt in sorted(self.attempts.values(), key=lambda attempt: attempt.id.number)
+            if attempt.id.role is Role.EXECUTOR
+        )
+
+    def inspector_of(self, attempt: AttemptId) -> AttemptState | None:
+        return self.attempts.get(replace(attempt, role=Role.INSPECTOR))
+
+    @property
+    def running(self) -> tuple[AttemptState, ...]:
+        return tuple(attempt for attempt in self.attempts.values() if attempt.end is None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """The whole of a run, as the journal knows it."""
+
+    sequence: int = 0
+    opened: RunOpened | None = None
+    opened_ms: int | None = None
+    services: ServicesSeen | None = None
+    trials: Mapping[TrialId, TrialState] = field(default_factory=lambda: MappingProxyType({}))
+    result: Result | None = None
+    ended_ms: int | None = None
+
+    def latest(self, cell: str, number: int) -> TrialState | None:
+        """The last take of a trial."""
+        take = None
+        retry = 0
+        while (found := self.trials.get(TrialId(cell=cell, number=number, retry=retry))) is not None:
+            take = found
+            retry += 1
+        return take
+
+
+def fold(state: RunState, events: Iterable[Recorded]) -> RunState:
+    """The state after these events. Events that it already holds are passed over, so a batch may be folded twice."""
+    trials = dict(state.trials)
+    for recorded in events:
+        if recorded.sequence > state.sequence:
+            state = _with_event(replace(state, sequence=recorded.sequence), recorded, trials)
+    return replace(state, trials=MappingProxyType(trials))
+
+
+def _with_event(state: RunState, recorded: Recorded, trials: dict[TrialId, TrialState]) -> RunState:
+    match recorded.event:
+        case RunOpened():
+            return replace(state, opened=recorded.event, opened_ms=recorded.at_ms)
+        case ServicesSeen():
+            _disturb(trials, changes(state.services, recorded.event))
+            return replace(state, services=recorded.event)
+        case RunEnded(result=result):
+            return replace(state, result=result, ended_ms=recorded.at_ms)
+        case LedgerRead(trial=trial_id):
+            # A ledger read anew, after the judgement, reopens the trial.
+            trials[trial_id] = replace(_trial(trials, trial_id), ledger=recorded.event, judgement=None)
+        case TrialJudged(trial=trial_id, judgement=judgement):
+            trials[trial_id] = replace(_trial(trials, trial_id), judgement=judgement)
+        case AttemptIntended() | AttemptLaunched() | AttemptKillIntended() | AttemptEnded() | PointChecked() as event:
+            trial_id = event.attempt.trial
+            trial = trials.get(trial_id, TrialState(id=trial_id))
+            attempt = _attempt_after(trial.attempts.get(event.attempt), event, recorded.at_ms)
+            attempts = MappingProxyType({**trial.attempts, event.attempt: attempt})
+            trials[trial_id] = replace(trial, attempts=attempts)
+        case _:
+            assert_never(recorded.event)
+    return state
+
+
+def changes(before: ServicesSeen | None, now: ServicesSeen) -> tuple[str, ...]:
+    """Which services are another incarnation than before, in words."""
+    if before is None:
+        return ()
+    names = {"database": "the database", "payments": "the payments service"}
+    return tuple(
+        f"{words} was started anew while the trial ran"
+        for name, words in names.items()
+        if getattr(before, name) != getattr(now, name)
+    )
+
+
+def _disturb(trials: dict[TrialId, TrialState], disturbances: tuple[str, ...]) -> None:
+    if disturbances:
+        for trial in [trial for trial in trials.values() if trial.judgement is None]:
+            trials[trial.id] = replace(trial, disturbances=(*trial.disturbances, *disturbances))
+
+
+def _trial(trials: Mapping[TrialId, TrialState], trial_id: TrialId) -> TrialState:
+    try:
+        return trials[trial_id]
+    except KeyError:
+        raise JournalLostError(f"the journal speaks of trial {trial_id}, but not of its attempts") from None
+
+
+def _attempt_after(
+    before: AttemptState | None,
+    event: AttemptIntended | AttemptLaunched | AttemptKillIntended | AttemptEnded | PointChecked,
+    at_ms: int,
+) -> AttemptState:
+    if isinstance(event, AttemptIntended):
+        return AttemptState(
+            id=event.attempt,
+            run=event.run,
+            action=event.action,
+            scheduled=event.scheduled,
+            nonce=event.nonce,
+            intended_ms=at_ms,
+        )
+    if before is None:
+        raise JournalLostError(f"the journal speaks of attempt {event.attempt}, but not of the intent behind it")
+    match event:
+        case AttemptLaunched():
+            return replace(before, launched=True)
+        case AttemptKillIntended(reason=reason):
+            return replace(before, kill_intended=before.kill_intended or reason)
+        case AttemptEnded(end=end):
+            return replace(before, end=end, ended_ms=at_ms)
+        case PointChecked(check=check):
+            return replace(before, check=check)
+        case _:
+            assert_never(event)
+
+
+def evidence_of(
+    trial: TrialState, *, run: str, coordinates: Coordinates, ordered: tuple[Ordered, ...]
+) -> TrialEvidence:
+    """Everything that the journal knows of a trial, in the form in which it is judged, shown and stored."""
+    return TrialEvidence(
+        id=trial.id,
+        run=run,
+        coordinates=coordinates,
+        ordered=ordered,
+        attempts=tuple(attempt.evidence for attempt in trial.executors),
+        ledger=None if trial.ledger is None else trial.ledger.view,
+        ledger_fault=None if trial.ledger is None else trial.ledger.fault,
+        disturbances=trial.disturbances,
+    )

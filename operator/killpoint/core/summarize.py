@@ -1,0 +1,311 @@
+"""Summarize: from the journal's state to what the status, the terminal and the reports show."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from killpoint.core.decide import control_failed
+from killpoint.core.intervals import interval
+from killpoint.core.plan import Plan, control_of, ordered_of, run_of
+from killpoint.core.state import RunState, TrialState, evidence_of
+from killpoint.model.cells import Cell, TrialId
+from killpoint.model.evidence import TrialEvidence
+from killpoint.model.experiment import Experiment
+from killpoint.model.findings import Judgement, Result, Verdict
+from killpoint.model.rules import Rule, rule_for
+from killpoint.model.summary import (
+    CellSummary,
+    Expected,
+    ExperimentSummary,
+    Provenance,
+    Rate,
+    Totals,
+    TrialRecord,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedTrial:
+    """A trial's last take: its evidence, its judgement if there is one, and how many takes were spoiled before."""
+
+    evidence: TrialEvidence
+    judgement: Judgement | None
+    retries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a summary is made of, whether it comes from the journal or from a file of evidence."""
+
+    name: str
+    journal: str
+    workflow: str
+    rules: Sequence[Rule]
+    cells: Sequence[tuple[Cell, Sequence[JudgedTrial]]]
+    blocked: frozenset[str] = frozenset()
+    """Cells that were not run because their control came to no conclusion."""
+    undiscovered: int = 0
+    over: bool
+
+
+def run_from_state(experiment: Experiment, plan: Plan, state: RunState, *, journal: str) -> Run:
+    """A run as the journal knows it."""
+    return Run(
+        name=experiment.name,
+        journal=journal,
+        workflow=experiment.workflow,
+        rules=experiment.rules,
+        cells=[(cell, _trials(experiment, state, cell, journal)) for cell in plan.cells],
+        blocked=frozenset(cell.id for cell in plan.cells if not cell.is_control and _blocked(plan, state, cell)),
+        undiscovered=len(plan.undiscovered),
+        over=state.result is not None,
+    )
+
+
+def summarize(run: Run, provenance: Provenance) -> ExperimentSummary:
+    """The whole of a run. ``result`` is None while the run is not over."""
+    cells = tuple(_cell_summary(run, cell, trials) for cell, trials in run.cells)
+    return ExperimentSummary(
+        name=run.name,
+        journal=run.journal,
+        result=result_of(cells, run.undiscovered) if run.over else None,
+        reasons=_reasons(cells, run.undiscovered) if run.over else (),
+        workflow=run.workflow,
+        cells=cells,
+        totals=_totals(cells),
+        provenance=provenance,
+    )
+
+
+def verdict_on(run: Run) -> Result:
+    """The word for the experiment, as it will stand when the run is over."""
+    return result_of([_cell_summary(run, cell, trials) for cell, trials in run.cells], run.undiscovered)
+
+
+def result_of(cells: Sequence[CellSummary], undiscovered: int) -> Result:
+    """Fail before Inconclusive before Pass. Nothing run, or a kill not confirmed, is never a Pass."""
+    if any(cell.met is False for cell in cells):
+        return Result.FAIL
+    if not cells or undiscovered or any(cell.met is None for cell in cells):
+        return Result.INCONCLUSIVE
+    return Result.PASS
+
+
+def _trials(experiment: Experiment, state: RunState, cell: Cell, journal: str) -> list[JudgedTrial]:
+    trials = []
+    for number in range(1, cell.trials + 1):
+        take = state.latest(cell.id, number) or TrialState(id=TrialId(cell=cell.id, number=number))
+        evidence = evidence_of(
+            take,
+            run=run_of(journal, take.id),
+            coordinates=cell.coordinates,
+            ordered=ordered_of(experiment.seed, take.id),
+        )
+        trials.append(JudgedTrial(evidence=evidence, judgement=take.judgement, retries=take.id.retry))
+    return trials
+
+
+def _blocked(plan: Plan, state: RunState, cell: Cell) -> bool:
+    control = plan.cell(control_of(cell).id)
+    if control is None or state.latest(cell.id, 1) is not None:
+        return False
+    takes = [state.latest(control.id, number) for number in range(1, control.trials + 1)]
+    known = [take for take in takes if take is not None]
+    return bool(known) and control_failed(known)
+
+
+def _cell_summary(run: Run, cell: Cell, trials: Sequence[JudgedTrial]) -> CellSummary:
+    expected = rule_for(cell, run.rules)
+    summary = _with_met(cell, expected, [_record(trial, expected) for trial in trials])
+    if cell.id in run.blocked:
+        return replace(summary, reasons=("not run: its control came to no conclusion",))
+    return summary
+
+
+# --- one trial in its cell -------------------------------------------------------------------------------------
+
+
+def _record(trial: JudgedTrial, expected: Expected) -> TrialRecord:
+    evidence, judgement = trial.evidence, trial.judgement
+    apart = None if judgement is None else set_apart(evidence, judgement, expected)
+    met = None if judgement is None or apart is not None else _met(judgement, expected)
+    return TrialRecord(evidence=evidence, judgement=judgement, set_apart=apart, met=met, retries=trial.retries)
+
+
+def set_apart(evidence: TrialEvidence, judgement: Judgement, expected: Expected) -> str | None:
+    """The framework's own error for which a trial is left out of the counts, in its words; None where it counts.
+
+    Only a trial that is stranded by that very error: one whose ledger shows harm is never set apart, and neither
+    is one whose kill did not land.
+    """
+    rule = expected.framework_errors
+    if rule is None or judgement.verdict is not Verdict.STRANDED:
+        return None
+    end = evidence.attempts[-1].end if evidence.attempts else None
+    if end is None or end.outcome is None or end.outcome.error_class is None:
+        return None
+    words = f"{end.outcome.error_class}: {end.outcome.error_message or ''}"
+    return words if re.search(rule.match, words) else None
+
+
+def _met(judgement: Judgement, expected: Expected) -> bool | None:
+    """Whether a trial is as expected; None where it shows nothing either way."""
+    if judgement.conclusive:
+        return not _differences(judgement, expected)
+    harm = judgement.verdict.severity > Verdict.INCONCLUSIVE.severity
+    return False if harm and judgement.verdict not in expected.verdicts else None
+
+
+def _differences(judgement: Judgement, expected: Expected) -> list[str]:
+    """In words, what of a judgement is not as expected."""
+    found = []
+    if judgement.verdict not in expected.verdicts:
+        allowed = " or ".join(expected.verdicts)
+        found.append(f"{judgement.verdict} instead of {allowed}")
+    if expected.outcomes and judgement.outcome not in expected.outcomes:
+        found.append(f"outcome {judgement.outcome} instead of {' or '.join(expected.outcomes)}")
+    witnessed = dict(judgement.effects)
+    found.extend(
+        f"{witnessed.get(action, 0)} of {action} instead of {count}"
+        for action, count in expected.effects
+        if witnessed.get(action, 0) != count
+    )
+    return found
+
+
+# --- one cell --------------------------------------------------------------------------------------------------
+
+
+def _with_met(cell: Cell, expected: Expected, records: Sequence[TrialRecord]) -> CellSummary:
+    unknown = _unknown(cell, records)
+    broken = _broken(expected, records)
+    rates = _rates(records)
+    if not unknown:
+        broken += _shares_broken(expected, rates)
+    met = False if broken else None if unknown else True
+    return CellSummary(
+        cell=cell,
+        expected=expected,
+        trials=tuple(records),
+        met=met,
+        reasons=(*broken, *unknown),
+        rates=rates,
+    )
+
+
+def _broken(expected: Expected, records: Sequence[TrialRecord]) -> list[str]:
+    found = []
+    for record in records:
+        if record.met is False and record.judgement is not None:
+            words = _differences(record.judgement, expected) or [record.judgement.verdict.value]
+            found.append(f"trial {record.evidence.id}: {', '.join(words)}")
+    apart = sum(record.set_apart is not None for record in records)
+    if expected.framework_errors is not None and apart > expected.framework_errors.most:
+        found.append(f"{apart} trials set apart, at most {expected.framework_errors.most} allowed")
+    return found
+
+
+def _unknown(cell: Cell, records: Sequence[TrialRecord]) -> list[str]:
+    found = []
+    unjudged = sum(record.judgement is None for record in records)
+    if unjudged:
+        found.append(f"{unjudged} of {cell.trials} trials not run to their end")
+    for record in records:
+        judgement = record.judgement
+        if judgement is not None and record.set_apart is None and not judgement.conclusive:
+            reason = next(finding.reason for finding in judgement.findings if finding.verdict is Verdict.INCONCLUSIVE)
+            found.append(f"trial {record.evidence.id}: inconclusive: {reason}")
+    if not unjudged and records and all(record.set_apart is not None for record in records):
+        found.append("every trial was set apart")
+    return found
+
+
+def _counted(records: Sequence[TrialRecord]) -> list[Judgement]:
+    return [
+        record.judgement
+        for record in records
+        if record.judgement is not None and record.set_apart is None and record.judgement.conclusive
+    ]
+
+
+def _rates(records: Sequence[TrialRecord]) -> tuple[Rate, ...]:
+    """The rate of each verdict that was seen, and of duplicates always: none in n says something too."""
+    counted = _counted(records)
+    if not counted:
+        return ()
+    counts = Counter(judgement.verdict for judgement in counted)
+    shown = [verdict for verdict in Verdict if counts[verdict] or verdict is Verdict.DUPLICATE]
+    return tuple(rate_of(verdict, counts[verdict], len(counted)) for verdict in shown)
+
+
+def rate_of(verdict: Verdict, count: int, of: int) -> Rate:
+    low, high = interval(count, of)
+    return Rate(verdict=verdict, count=count, of=of, low=low, high=high)
+
+
+def _shares_broken(expected: Expected, rates: Sequence[Rate]) -> list[str]:
+    seen = {rate.verdict: rate for rate in rates}
+    of = rates[0].of if rates else 0
+    found = []
+    for share in expected.shares:
+        count = seen[share.verdict].count if share.verdict in seen else 0
+        if of and not share.least <= count / of <= share.most:
+            found.append(
+                f"{share.verdict} in {count} of {of} trials, expected a share of {share.least:g} to {share.most:g}"
+            )
+    return found
+
+
+# --- the whole -------------------------------------------------------------------------------------------------
+
+
+def _totals(cells: Sequence[CellSummary]) -> Totals:
+    records = [record for cell in cells for record in cell.trials]
+    judged = [record for record in records if record.judgement is not None]
+    counted = [record for record in judged if record.set_apart is None]
+    read = [record for record in counted if record.evidence.ledger is not None]
+    charges = [_charges(record) for record in read]
+    return Totals(
+        trials=len(records),
+        judged=len(judged),
+        controls=sum(len(cell.trials) for cell in cells if cell.cell.is_control),
+        verdicts=tuple(
+            sorted(
+                Counter(record.judgement.verdict for record in counted if record.judgement is not None).items(),
+                key=lambda item: -item[0].severity,
+            )
+        ),
+        set_apart=len(judged) - len(counted),
+        kills_planned=sum(len(cell.cell.coordinates.kill.at) * len(cell.trials) for cell in cells),
+        kills_confirmed=sum(record.judgement.kills_confirmed for record in judged if record.judgement is not None),
+        effects_ordered=len(read),
+        effects_witnessed=sum(charges),
+        effects_duplicate=sum(max(0, count - 1) for count in charges),
+        effects_lost=sum(
+            record.judgement is not None and any(f.verdict is Verdict.LOST for f in record.judgement.findings)
+            for record in read
+        ),
+        retries=sum(record.retries for record in records),
+    )
+
+
+def _charges(record: TrialRecord) -> int:
+    return 0 if record.judgement is None else dict(record.judgement.effects).get("charge", 0)
+
+
+def _reasons(cells: Sequence[CellSummary], undiscovered: int) -> tuple[str, ...]:
+    """Why the result is what it is, worst first; one sentence for each cell that is not met or not known."""
+    found = [
+        f"{_where(cell)}: {'; '.join(cell.reasons)}" for state in (False, None) for cell in cells if cell.met is state
+    ]
+    if undiscovered:
+        found.append(f'{undiscovered} cells at "*" were never unfolded: their controls did not get through')
+    return tuple(found)
+
+
+def _where(cell: CellSummary) -> str:
+    words = cell.cell.coordinates.words()
+    return ", ".join(words[axis] for axis in words)

@@ -1,0 +1,256 @@
+"""The engine: one pass over a run. It reads the journal, observes the world, decides, acts and records.
+
+A pass is level-triggered and can be broken off anywhere: whatever is killed, the next pass goes on from the journal.
+It never sleeps; whoever drives it waits, and wakes it when something has happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from killpoint.core.contract import Assigned, assignment_of
+from killpoint.core.decide import Situation, decide, waiting_for_quiet
+from killpoint.core.discover import discovered
+from killpoint.core.plan import Plan, ordered_of, plan, run_of
+from killpoint.core.state import AttemptState, RunState, TrialState, changes, fold
+from killpoint.core.summarize import Run, run_from_state, verdict_on
+from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Start, StartAgain
+from killpoint.model.cells import AttemptId
+from killpoint.model.events import (
+    AttemptIntended,
+    AttemptKillIntended,
+    AttemptLaunched,
+    Event,
+    LedgerRead,
+    RunEnded,
+    RunOpened,
+    ServicesSeen,
+)
+from killpoint.model.experiment import Experiment
+from killpoint.model.observations import Observed
+from killpoint.ports import Journal, Launch, Ledger, LedgerUnavailableError, Substrate
+
+POLL_SECONDS = 0.25
+"""How long a driver may wait when nothing wakes it: deadlines and settling are looked at this often."""
+AUDIT_RUNS = 200
+"""How many runs are asked for in one request of the last audit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a pass left behind. ``wake_after_seconds`` is None when the run is over."""
+
+    plan: Plan
+    state: RunState
+    wake_after_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The adapters and the sources of time and chance that an engine works with."""
+
+    journal: Journal
+    substrate: Substrate
+    ledger: Ledger
+    now_ms: Callable[[], int]
+    new_nonce: Callable[[], str]
+    mint_token: Callable[[str, str], str]
+    """(run, attempt) → the bearer token under which payments attributes what the attempt does."""
+
+
+class Engine:
+    """Drives one run of an experiment, pass by pass."""
+
+    def __init__(self, experiment: Experiment, journal_id: str, world: World) -> None:
+        self._experiment = experiment
+        self._journal_id = journal_id
+        self._world = world
+        self._state = RunState()
+        self._known = False
+        """Whether the state is what the journal holds. False at first, and after an append of unknown fate."""
+        self._planned = Plan(cells=())
+        self._planned_at = -1
+
+    async def step(self) -> Step:
+        """One pass. Raises JournalUnavailableError (try again) and FencedError (stop)."""
+        await self._catch_up()
+        if self._state.opened is None:
+            await self._append(
+                RunOpened(
+                    experiment=self._experiment.name,
+                    spec_digest=self._experiment.digest,
+                    seed=self._experiment.seed,
+                )
+            )
+        if self._state.result is not None:
+            return self._step(None)
+        progressed = await self._see_services()
+        situation = await self._look()
+        actions = decide(situation)
+        progressed = await self._carry_out(actions) or progressed
+        over = self._state.result is not None
+        return self._step(None if over else 0.0 if progressed else POLL_SECONDS)
+
+    def run(self) -> Run:
+        """The run as it stands, for whoever shows it."""
+        return run_from_state(self._experiment, self._plan(), self._state, journal=self._journal_id)
+
+    def _step(self, wake_after_seconds: float | None) -> Step:
+        return Step(plan=self._plan(), state=self._state, wake_after_seconds=wake_after_seconds)
+
+    def _plan(self) -> Plan:
+        if self._planned_at != self._state.sequence:
+            self._planned = plan(self._experiment, discovered(self._experiment, self._state))
+            self._planned_at = self._state.sequence
+        return self._planned
+
+    # --- the journal -------------------------------------------------------------------------------------------
+
+    async def _catch_up(self) -> None:
+        if not self._known:
+            self._state = fold(self._state, await self._world.journal.read(self._state.sequence))
+            self._known = True
+
+    async def _append(self, *events: Event) -> None:
+        self._known = False
+        recorded = await self._world.journal.append(events)
+        self._state = fold(self._state, recorded)
+        self._known = True
+
+    # --- seeing ------------------------------------------------------------------------------------------------
+
+    async def _see_services(self) -> bool:
+        """Note when a shared service is another incarnation than before: what ran meanwhile is disturbed."""
+        try:
+            payments = await self._world.ledger.incarnation()
+        except LedgerUnavailableError:
+            return False
+        seen = ServicesSeen(database=await self._world.journal.incarnation(), payments=payments)
+        if self._state.services is not None and not changes(self._state.services, seen):
+            return False
+        await self._append(seen)
+        return True
+
+    async def _look(self) -> Situation:
+        situation = Situation(
+            experiment=self._experiment,
+            journal=self._journal_id,
+            plan=self._plan(),
+            state=self._state,
+            observed=Observed(now_ms=self._world.now_ms()),
+        )
+        running = [attempt.id for trial in self._open() for attempt in trial.running]
+        attempts = await self._world.substrate.observe(running) if running else {}
+        observed = replace(situation.observed, attempts=attempts)
+        quiet = waiting_for_quiet(situation)
+        if quiet:
+            runs = [run_of(self._journal_id, trial.id) for trial in quiet]
+            sessions = await self._world.substrate.sessions([attempt for trial in quiet for attempt in trial.attempts])
+            observed = replace(observed, sessions=sessions)
+            try:
+                observed = replace(observed, ledgers=await self._world.ledger.view(runs))
+            except LedgerUnavailableError as error:
+                observed = replace(observed, ledger_fault=str(error))
+        return replace(situation, observed=observed)
+
+    def _open(self) -> list[TrialState]:
+        return [trial for trial in self._state.trials.values() if trial.judgement is None]
+
+    # --- acting ------------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, actions: Sequence[Action]) -> bool:
+        """Do what was decided; intent first. Whether anything was done that calls for another pass at once."""
+        records = [action.event for action in actions if isinstance(action, Record)]
+        starts = [action for action in actions if isinstance(action, Start)]
+        kills = [action for action in actions if isinstance(action, KillFromOutside)]
+        again = [action.attempt for action in actions if isinstance(action, StartAgain)]
+        intents: list[Event] = [self._intent(start) for start in starts]
+        intents += [
+            AttemptKillIntended(attempt=kill.attempt, reason=kill.reason)
+            for kill in kills
+            if self._attempt(kill.attempt).kill_intended is None
+        ]
+        if records or intents:
+            await self._append(*records, *intents)
+        await self._launch([*again, *(start.attempt for start in starts)])
+        for kill in kills:
+            await self._world.substrate.kill(kill.attempt)
+        for action in actions:
+            if isinstance(action, CleanUp):
+                await self._world.substrate.clean_up(action.attempts)
+        if any(isinstance(action, Finish) for action in actions):
+            await self._finish()
+        return bool(records or starts or again)
+
+    def _intent(self, start: Start) -> AttemptIntended:
+        return AttemptIntended(
+            attempt=start.attempt,
+            run=run_of(self._journal_id, start.attempt.trial),
+            action=start.action,
+            scheduled=start.scheduled,
+            nonce=self._world.new_nonce(),
+        )
+
+    def _attempt(self, attempt: AttemptId) -> AttemptState:
+        return self._state.trials[attempt.trial].attempts[attempt]
+
+    async def _launch(self, attempts: Sequence[AttemptId]) -> None:
+        if not attempts:
+            return
+        await asyncio.gather(*(self._world.substrate.launch(self._launch_of(attempt)) for attempt in attempts))
+        await self._append(*(AttemptLaunched(attempt=attempt) for attempt in attempts))
+
+    def _launch_of(self, attempt: AttemptId) -> Launch:
+        intended = self._attempt(attempt)
+        cell = self._plan().cell(attempt.trial.cell)
+        if cell is None:
+            raise AssertionError(f"attempt {attempt} belongs to no cell of the plan")
+        assigned = Assigned(
+            experiment=self._experiment.name,
+            workflow=self._experiment.workflow,
+            attempt=attempt,
+            run=intended.run,
+            nonce=intended.nonce,
+            action=intended.action,
+            scheduled=intended.scheduled,
+            coordinates=cell.coordinates,
+            ordered=ordered_of(self._experiment.seed, attempt.trial),
+        )
+        return Launch(
+            attempt=attempt,
+            run=intended.run,
+            setup=cell.coordinates.setup,
+            store=cell.coordinates.store,
+            assignment=assignment_of(assigned),
+            token=self._world.mint_token(intended.run, str(attempt)),
+        )
+
+    # --- ending ------------------------------------------------------------------------------------------------
+
+    async def _finish(self) -> None:
+        """Read the whole ledger once more: what was committed after a judgement reopens its trial."""
+        late = await self._late_effects()
+        if late:
+            await self._append(*late)
+            return
+        await self._append(RunEnded(result=verdict_on(self.run())))
+
+    async def _late_effects(self) -> list[Event]:
+        judged = [
+            trial for trial in self._state.trials.values() if trial.ledger is not None and trial.ledger.view is not None
+        ]
+        late: list[Event] = []
+        for start in range(0, len(judged), AUDIT_RUNS):
+            batch = judged[start : start + AUDIT_RUNS]
+            views = await self._world.ledger.view([run_of(self._journal_id, trial.id) for trial in batch])
+            for trial in batch:
+                view = views[run_of(self._journal_id, trial.id)]
+                if (
+                    trial.ledger is not None
+                    and trial.ledger.view is not None
+                    and view.effects != trial.ledger.view.effects
+                ):
+                    late.append(LedgerRead(trial=trial.id, view=view))
+        return late

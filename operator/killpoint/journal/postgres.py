@@ -1,0 +1,215 @@
+"""The journal in Postgres: one connection, one appender, fenced by an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import resources
+from typing import Self
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from killpoint.journal.codec import decode, encode
+from killpoint.model.events import Event, Recorded
+from killpoint.ports import FencedError, JournalUnavailableError
+
+CONNECT_SECONDS = 5
+STATEMENT_MILLISECONDS = 30_000
+_LOCK = "killpoint-journal"
+
+_OPENED_RUN = """
+SELECT id FROM runs WHERE experiment = %s AND spec_digest = %s AND ended_at IS NULL
+ORDER BY created_at DESC LIMIT 1
+"""
+_READ = """
+SELECT sequence, (extract(epoch FROM at) * 1000)::bigint, kind, document::text
+FROM events WHERE run = %s AND sequence > %s ORDER BY sequence
+"""
+_APPEND = """
+INSERT INTO events (run, sequence, epoch, kind, document)
+SELECT %(run)s, %(last)s + row.number, %(epoch)s, row.kind, row.document::jsonb
+FROM unnest(%(kinds)s::text[], %(documents)s::text[]) WITH ORDINALITY AS row (kind, document, number)
+ORDER BY row.number
+RETURNING sequence, (extract(epoch FROM at) * 1000)::bigint
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedRun:
+    """A run's row in the journal. ``resumed``: it was there before and goes on."""
+
+    id: str
+    resumed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run that the journal holds, for people to choose from."""
+
+    id: str
+    experiment: str
+    spec_digest: str
+    created_ms: int
+    ended: bool
+    command: str
+
+
+class PostgresJournal:
+    """``ports.Journal`` for one run. Connects when it is used, and again after the server was away."""
+
+    def __init__(self, dsn: str, run: str) -> None:
+        self._dsn = dsn
+        self._run = run
+        self._epoch: int | None = None
+        self._last = 0
+        self._connection: psycopg.AsyncConnection[TupleRow] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._disconnect()
+
+    async def take_over(self) -> int:
+        """Raise the run's epoch and append under it from now on. Whoever held the run before is fenced off."""
+        async with self._connected() as connection:
+            row = await (
+                await connection.execute(
+                    "UPDATE runs SET epoch = epoch + 1 WHERE id = %s RETURNING epoch", (self._run,)
+                )
+            ).fetchone()
+        if row is None:
+            raise JournalUnavailableError(f"the journal holds no run {self._run}")
+        self._epoch = int(row[0])
+        return self._epoch
+
+    async def incarnation(self) -> str:
+        async with self._connected() as connection:
+            row = await (await connection.execute("SELECT pg_postmaster_start_time()::text")).fetchone()
+        return "" if row is None else str(row[0])
+
+    async def read(self, after: int) -> Sequence[Recorded]:
+        async with self._connected() as connection:
+            rows = await (await connection.execute(_READ, (self._run, after))).fetchall()
+        recorded = [
+            Recorded(sequence=sequence, at_ms=at_ms, event=decode(kind, document))
+            for sequence, at_ms, kind, document in rows
+        ]
+        self._last = max(self._last, after, *(entry.sequence for entry in recorded), 0)
+        return recorded
+
+    async def append(self, events: Sequence[Event]) -> Sequence[Recorded]:
+        encoded = [encode(event) for event in events]
+        if not encoded:
+            return []
+        async with self._connected() as connection, connection.transaction():
+            await self._check_fence(connection)
+            cursor = await connection.execute(
+                _APPEND,
+                {
+                    "run": self._run,
+                    "last": self._last,
+                    "epoch": self._epoch,
+                    "kinds": [kind for kind, _ in encoded],
+                    "documents": [document for _, document in encoded],
+                },
+            )
+            rows = sorted(await cursor.fetchall())
+        self._last = rows[-1][0]
+        return [
+            Recorded(sequence=sequence, at_ms=at_ms, event=event)
+            for (sequence, at_ms), event in zip(rows, events, strict=True)
+        ]
+
+    async def end(self) -> None:
+        """Mark the run as ended: the same command starts a new one from now on."""
+        async with self._connected() as connection:
+            await connection.execute(
+                "UPDATE runs SET ended_at = coalesce(ended_at, clock_timestamp()) WHERE id = %s", (self._run,)
+            )
+
+    async def _check_fence(self, connection: psycopg.AsyncConnection[TupleRow]) -> None:
+        row = await (
+            await connection.execute("SELECT epoch FROM runs WHERE id = %s FOR UPDATE", (self._run,))
+        ).fetchone()
+        if self._epoch is None or row is None or row[0] != self._epoch:
+            raise FencedError(f"run {self._run} was taken over by another killpoint; this one stops")
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[psycopg.AsyncConnection[TupleRow]]:
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = await connect(self._dsn)
+            yield self._connection
+        except psycopg.errors.UniqueViolation as error:
+            raise FencedError(f"run {self._run}: another killpoint appended events meanwhile") from error
+        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.AdminShutdown) as error:
+            await self._disconnect()
+            raise JournalUnavailableError(f"the journal's database does not answer: {first_line(error)}") from error
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await connection.close()
+
+
+async def connect(dsn: str) -> psycopg.AsyncConnection[TupleRow]:
+    """A connection with bounded waits."""
+    return await psycopg.AsyncConnection.connect(
+        dsn,
+        autocommit=True,
+        connect_timeout=CONNECT_SECONDS,
+        application_name="killpoint-journal",
+        options=f"-c statement_timeout={STATEMENT_MILLISECONDS}",
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """What a database error says, without what it adds below."""
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+async def migrate(dsn: str) -> None:
+    """Bring the journal's tables up to date. Several at once are one after another."""
+    async with await connect(dsn) as connection, connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (_LOCK,))
+        for name in sorted(
+            entry.name
+            for entry in resources.files(__package__).joinpath("migrations").iterdir()
+            if entry.name.endswith(".sql")
+        ):
+            text = resources.files(__package__).joinpath("migrations", name).read_bytes()
+            await connection.execute(text)
+
+
+async def open_run(dsn: str, *, experiment: str, digest: str, new_id: str, command: str) -> OpenedRun:
+    """The unfinished run of this very specification, or a new one under ``new_id``."""
+    async with await connect(dsn) as connection, connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (_LOCK,))
+        row = await (await connection.execute(_OPENED_RUN, (experiment, digest))).fetchone()
+        if row is not None:
+            return OpenedRun(id=row[0], resumed=True)
+        await connection.execute(
+            "INSERT INTO runs (id, experiment, spec_digest, command) VALUES (%s, %s, %s, %s)",
+            (new_id, experiment, digest, command),
+        )
+    return OpenedRun(id=new_id, resumed=False)
+
+
+async def stored_runs(dsn: str, experiment: str | None = None) -> Sequence[StoredRun]:
+    """The runs that the journal holds, newest first."""
+    async with await connect(dsn) as connection:
+        rows = await (
+            await connection.execute(
+                """SELECT id, experiment, spec_digest, (extract(epoch FROM created_at) * 1000)::bigint,
+                          ended_at IS NOT NULL, command
+                   FROM runs WHERE %s::text IS NULL OR experiment = %s ORDER BY created_at DESC""",
+                (experiment, experiment),
+            )
+        ).fetchall()
+    return [
+        StoredRun(id=i, experiment=e, spec_digest=d, created_ms=c, ended=ended, command=command)
+        for i, e, d, c, ended, command in rows
+    ]

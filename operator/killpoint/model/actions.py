@@ -1,0 +1,55 @@
+"""Actions: what a pass decides to do. The engine journals the intent of each before it acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from killpoint.model.cells import AttemptId
+from killpoint.model.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Write down what was seen or concluded."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Start an attempt, or a look into the store, for the first time."""
+
+    attempt: AttemptId
+    action: str
+    """``start``, ``resume`` or ``inspect``."""
+    scheduled: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartAgain:
+    """Start an attempt whose intent is journaled but which never reached the substrate."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillFromOutside:
+    """End an attempt that is past a deadline."""
+
+    attempt: AttemptId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanUp:
+    """Free what the attempts of a judged trial hold."""
+
+    attempts: tuple[AttemptId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Nothing is left to do: audit the ledger once more and end the run."""
+
+
+Action = Record | Start | StartAgain | KillFromOutside | CleanUp | Finish
