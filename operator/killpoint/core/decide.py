@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from killpoint.core.expectations import met, set_apart
 from killpoint.core.judge import judge_safely
 from killpoint.core.plan import Plan, control_of, ordered_of, run_of
 from killpoint.core.points import check_by_inspection, check_by_ledger, landed, needs_inspection
@@ -17,10 +18,11 @@ from killpoint.core.state import AttemptState, RunState, TrialState, evidence_of
 from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Start, StartAgain
 from killpoint.model.cells import AttemptId, Cell, Role, TrialId
 from killpoint.model.events import AttemptEnded, LedgerRead, PointChecked, TrialJudged
-from killpoint.model.evidence import AttemptEnd, EndReason, LedgerView
+from killpoint.model.evidence import AttemptEnd, EndReason, LedgerView, TrialEvidence
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Cause, Judgement, Verdict
 from killpoint.model.observations import Observation, Observed
+from killpoint.model.rules import rule_for
 
 RETRIED_CAUSES = frozenset({Cause.INFRASTRUCTURE, Cause.LEDGER})
 """Nothing that the worker or its framework did."""
@@ -182,13 +184,15 @@ def _resume(trial: TrialState, last: AttemptState, cell: Cell) -> Start:
 
 
 def _judgement(situation: Situation, trial: TrialState, cell: Cell) -> Judgement:
-    return judge_safely(
-        evidence_of(
-            trial,
-            run=_run(situation, trial),
-            coordinates=cell.coordinates,
-            ordered=ordered_of(situation.experiment.seed, trial.id),
-        )
+    return judge_safely(_evidence(situation, trial, cell))
+
+
+def _evidence(situation: Situation, trial: TrialState, cell: Cell) -> TrialEvidence:
+    return evidence_of(
+        trial,
+        run=_run(situation, trial),
+        coordinates=cell.coordinates,
+        ordered=ordered_of(situation.experiment.seed, trial.id),
     )
 
 
@@ -198,11 +202,26 @@ def _judgement(situation: Situation, trial: TrialState, cell: Cell) -> Judgement
 def _fresh_starts(situation: Situation) -> Iterator[Action]:
     """First attempts of trials, controls first, as far as there is room."""
     room = situation.experiment.parallelism - sum(1 for _ in open_trials(situation))
-    if room <= 0:
+    if room <= 0 or _failed_fast(situation):
         return
     for trial, cell in islice(unstarted(situation), room):
         at = cell.coordinates.kill.at
         yield Start(attempt=AttemptId(trial=trial, number=1), action="start", scheduled=at[0] if at else None)
+
+
+def _failed_fast(situation: Situation) -> bool:
+    """Whether a trial is not as expected in an experiment that is to end at the first of them."""
+    if not situation.experiment.fail_fast:
+        return False
+    return any(
+        trial.judgement is not None
+        and met(trial.judgement, rule_for(cell, situation.experiment.rules)) is False
+        and set_apart(_evidence(situation, trial, cell), trial.judgement, rule_for(cell, situation.experiment.rules))
+        is None
+        for cell in situation.plan.cells
+        for number in range(1, cell.trials + 1)
+        if (trial := situation.state.latest(cell.id, number)) is not None
+    )
 
 
 def unstarted(situation: Situation) -> Iterator[tuple[TrialId, Cell]]:
@@ -250,4 +269,6 @@ def control_failed(takes: Iterable[TrialState]) -> bool:
 def _nothing_left(situation: Situation) -> bool:
     if any(True for _ in open_trials(situation)):
         return False
-    return situation.overdue or not any(True for _ in unstarted(situation))
+    if situation.overdue or _failed_fast(situation):
+        return True
+    return not any(True for _ in unstarted(situation))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from killpoint.core.decide import control_failed
+from killpoint.core.expectations import differences, met, set_apart
 from killpoint.core.intervals import interval
 from killpoint.core.plan import Plan, control_of, ordered_of, run_of
 from killpoint.core.state import RunState, TrialState, evidence_of
@@ -131,49 +131,8 @@ def _cell_summary(run: Run, cell: Cell, trials: Sequence[JudgedTrial]) -> CellSu
 def _record(trial: JudgedTrial, expected: Expected) -> TrialRecord:
     evidence, judgement = trial.evidence, trial.judgement
     apart = None if judgement is None else set_apart(evidence, judgement, expected)
-    met = None if judgement is None or apart is not None else _met(judgement, expected)
-    return TrialRecord(evidence=evidence, judgement=judgement, set_apart=apart, met=met, retries=trial.retries)
-
-
-def set_apart(evidence: TrialEvidence, judgement: Judgement, expected: Expected) -> str | None:
-    """The framework's own error for which a trial is left out of the counts, in its words; None where it counts.
-
-    Only a trial that is stranded by that very error: one whose ledger shows harm is never set apart, and neither
-    is one whose kill did not land.
-    """
-    rule = expected.framework_errors
-    if rule is None or judgement.verdict is not Verdict.STRANDED:
-        return None
-    end = evidence.attempts[-1].end if evidence.attempts else None
-    if end is None or end.outcome is None or end.outcome.error_class is None:
-        return None
-    words = f"{end.outcome.error_class}: {end.outcome.error_message or ''}"
-    return words if re.search(rule.match, words) else None
-
-
-def _met(judgement: Judgement, expected: Expected) -> bool | None:
-    """Whether a trial is as expected; None where it shows nothing either way."""
-    if judgement.conclusive:
-        return not _differences(judgement, expected)
-    harm = judgement.verdict.severity > Verdict.INCONCLUSIVE.severity
-    return False if harm and judgement.verdict not in expected.verdicts else None
-
-
-def _differences(judgement: Judgement, expected: Expected) -> list[str]:
-    """In words, what of a judgement is not as expected."""
-    found = []
-    if judgement.verdict not in expected.verdicts:
-        allowed = " or ".join(expected.verdicts)
-        found.append(f"{judgement.verdict} instead of {allowed}")
-    if expected.outcomes and judgement.outcome not in expected.outcomes:
-        found.append(f"outcome {judgement.outcome} instead of {' or '.join(expected.outcomes)}")
-    witnessed = dict(judgement.effects)
-    found.extend(
-        f"{witnessed.get(action, 0)} of {action} instead of {count}"
-        for action, count in expected.effects
-        if witnessed.get(action, 0) != count
-    )
-    return found
+    as_expected = None if judgement is None or apart is not None else met(judgement, expected)
+    return TrialRecord(evidence=evidence, judgement=judgement, set_apart=apart, met=as_expected, retries=trial.retries)
 
 
 # --- one cell --------------------------------------------------------------------------------------------------
@@ -185,12 +144,12 @@ def _with_met(cell: Cell, expected: Expected, records: Sequence[TrialRecord]) ->
     rates = _rates(records)
     if not unknown:
         broken += _shares_broken(expected, rates)
-    met = False if broken else None if unknown else True
+    as_expected = False if broken else None if unknown else True
     return CellSummary(
         cell=cell,
         expected=expected,
         trials=tuple(records),
-        met=met,
+        met=as_expected,
         reasons=(*broken, *unknown),
         rates=rates,
     )
@@ -200,7 +159,7 @@ def _broken(expected: Expected, records: Sequence[TrialRecord]) -> list[str]:
     found = []
     for record in records:
         if record.met is False and record.judgement is not None:
-            words = _differences(record.judgement, expected) or [record.judgement.verdict.value]
+            words = differences(record.judgement, expected) or [record.judgement.verdict.value]
             found.append(f"trial {record.evidence.id}: {', '.join(words)}")
     apart = sum(record.set_apart is not None for record in records)
     if expected.framework_errors is not None and apart > expected.framework_errors.most:
