@@ -1,0 +1,5 @@
+"""``python -m killpoint_llamaindex``: one attempt."""
+
+from killpoint_llamaindex import main
+
+main()
