@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -16,7 +17,7 @@ from starlette.routing import Route
 from killpoint_payments import problems
 from killpoint_payments.lanes import NoSession, SessionLost, StatementFailed
 from killpoint_payments.ledger import Ledger
-from killpoint_payments.public import Readiness, bearer_token, respond
+from killpoint_payments.resources import Readiness, bearer_token, http_problem, respond
 
 RUNS_MAX = 500
 FENCE_SECONDS_MAX = 5.0
@@ -40,7 +41,7 @@ def admin_app(admin: Admin) -> Starlette:
     """The application of the admin port."""
 
     async def runs(request: Request) -> Response:
-        if not hmac.compare_digest(bearer_token(request), admin.admin_token):
+        if not hmac.compare_digest(bearer_token(request.scope), admin.admin_token):
             return respond(problems.unauthorized("the admin port wants its own bearer token"))
         if not admin.readiness.ready:
             return respond(problems.NOT_READY)
@@ -52,9 +53,9 @@ def admin_app(admin: Admin) -> Starlette:
             found = await admin.ledger.evidence(asked)
         except (NoSession, SessionLost, StatementFailed, OSError, TimeoutError):
             return respond(problems.UNREADABLE)
-        return Response(json.dumps({"boot": admin.boot, "runs": found}), media_type="application/json")
+        return Response(json.dumps({"boot": admin.boot, "runs": found}, separators=(",", ":")), media_type="application/json")
 
-    return Starlette(routes=[Route("/admin/v1/runs", runs)])
+    return Starlette(routes=[Route("/admin/v1/runs", runs)], exception_handlers={HTTPException: http_problem})
 
 
 def fence_through(host: str, port: int) -> Fence:

@@ -14,13 +14,15 @@ from collections.abc import Iterator
 
 import psycopg
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from killpoint_payments.admin import Admin, admin_app, fence_through
 from killpoint_payments.ledger import Ledger
 from killpoint_payments.migrate import migrate, unreachable
-from killpoint_payments.public import Readiness, Service, public_app
+from killpoint_payments.public import public_app
+from killpoint_payments.resources import Readiness, Service
 from killpoint_payments.settings import CannotServe, Settings
+from killpoint_payments.transport import GatheringProtocol
 
 APPLICATION = "killpoint-payments"
 STOP_SECONDS_MAX = 35
@@ -101,10 +103,11 @@ def _servers(
     return _server(public_app(service)), _server(admin_app(admin))
 
 
-def _server(app: Starlette) -> _Server:
+def _server(app: ASGIApp) -> _Server:
     return _Server(
         uvicorn.Config(
             app,
+            http=GatheringProtocol,
             lifespan="off",
             ws="none",
             access_log=False,
