@@ -1,0 +1,126 @@
+"""The payments service as the harness sees it: its admin API as a ledger, and the tokens that workers are given.
+
+Responsible for reading, and for never taking what was not read for nothing. Must not judge, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from killpoint.model.evidence import Effect, LedgerView, Request, RequestOutcome
+from killpoint.ports import LedgerUnavailableError
+
+RUNS_IN_A_REQUEST_MAX = 100
+ANSWER_SECONDS_MAX = 20.0
+
+
+class PaymentsLedger:
+    """Implements ``ports.Ledger`` with the admin API of the payments service."""
+
+    def __init__(self, *, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        """``url`` and ``token`` of the admin port."""
+        self._url = url
+        self._client = httpx.AsyncClient(
+            base_url=url,
+            headers={"authorization": f"Bearer {token}"},
+            timeout=httpx.Timeout(ANSWER_SECONDS_MAX),
+            # The service is ours: neither a proxy nor a .netrc of the user's has anything to do with it.
+            trust_env=False,
+            transport=transport,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def view(self, runs: Sequence[str]) -> Mapping[str, LedgerView]:
+        """What the ledger shows of each run; see ``ports.Ledger``."""
+        asked = list(dict.fromkeys(runs))
+        views: dict[str, LedgerView] = {}
+        for start in range(0, len(asked), RUNS_IN_A_REQUEST_MAX):
+            views |= await self._read(asked[start : start + RUNS_IN_A_REQUEST_MAX])
+        return views
+
+    async def _read(self, runs: Sequence[str]) -> Mapping[str, LedgerView]:
+        try:
+            response = await self._client.get("/admin/v1/runs", params=[("run", run) for run in runs])
+        except httpx.HTTPError as error:
+            raise LedgerUnavailableError(
+                f"payments at {self._url} does not answer: {type(error).__name__}: {error}"
+            ) from error
+        if response.status_code != httpx.codes.OK:
+            raise LedgerUnavailableError(
+                f"payments at {self._url} answers {response.status_code}: {response.text[:300]}"
+            )
+        try:
+            document = response.json()
+            return {run: _view(document["runs"][run], boot=document["boot"]) for run in runs}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LedgerUnavailableError(
+                f"payments at {self._url} answers what cannot be read: {type(error).__name__}: {error}"
+            ) from error
+
+
+def mint_token(signing_key: str, *, experiment: str, tenant: str, run: str, attempt: str) -> str:
+    """The bearer token of one attempt: the service takes its run and its attempt from nothing else."""
+    claims = {"e": experiment, "tenant": tenant, "run": run, "attempt": attempt}
+    signed = b"kp1." + _base64(json.dumps(claims, separators=(",", ":")).encode())
+    return (signed + b"." + _base64(hmac.digest(signing_key.encode(), signed, "sha256"))).decode()
+
+
+def _view(document: Mapping[str, Any], *, boot: str) -> LedgerView:
+    return LedgerView(
+        effects=tuple(_effect(effect) for effect in document["effects"]),
+        requests=tuple(_request(request) for request in document["requests"]),
+        in_flight=int(document["inFlight"]),
+        boot=boot,
+    )
+
+
+def _effect(document: Mapping[str, Any]) -> Effect:
+    return Effect(
+        id=document["id"],
+        action=document["action"],
+        order=document["order"],
+        item=document["item"] or "",
+        amount=int(document["amount"]),
+        currency=document["currency"] or "",
+        key=document["key"],
+        run=document["run"],
+        attempt=document["attempt"],
+        at_ms=int(document["at"]),
+    )
+
+
+def _request(document: Mapping[str, Any]) -> Request:
+    answered = document["answered"]
+    return Request(
+        attempt=document["attempt"],
+        action=document["action"],
+        # A request that was refused as invalid need not have named an order.
+        order=document["order"] or "",
+        key=document["key"],
+        outcome=RequestOutcome(document["outcome"]),
+        status=int(document["status"]),
+        effect=document["effect"],
+        received_ms=int(document["received"]),
+        answered_ms=None if answered is None else int(answered),
+    )
+
+
+def _base64(raw: bytes) -> bytes:
+    return urlsafe_b64encode(raw).rstrip(b"=")
