@@ -144,16 +144,20 @@ class RunFolder:
         return self.folder / "lock"
 
     def attempt(self, attempt: AttemptId) -> AttemptFolder:
-        return AttemptFolder(name=str(attempt), folder=self.folder / "attempts" / str(attempt))
+        return AttemptFolder(name=str(attempt), folder=self.attempts_folder / str(attempt))
 
     def attempts(self) -> tuple[AttemptFolder, ...]:
         """Every attempt that was ever laid out, whatever its name says: only its files matter here."""
         return tuple(
-            AttemptFolder(name=folder.name, folder=folder) for folder in sorted((self.folder / "attempts").glob("*"))
+            AttemptFolder(name=folder.name, folder=folder) for folder in sorted(self.attempts_folder.glob("*"))
         )
 
     def volume(self, attempt: AttemptId) -> Path:
         return self.folder / "volumes" / str(attempt.trial)
+
+    @property
+    def attempts_folder(self) -> Path:
+        return self.folder / "attempts"
 
     @property
     def launchers(self) -> Path:

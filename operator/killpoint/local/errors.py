@@ -39,6 +39,10 @@ class PaymentsNotStarted(LocalError):
     """The payments service did not start."""
 
 
+class WorkerNotStarted(LocalError):
+    """A setup's worker program cannot even be imported."""
+
+
 class RunInUse(LocalError):
     """Another killpoint is executing this very run."""
 

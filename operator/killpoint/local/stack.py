@@ -128,10 +128,11 @@ async def local_stack(options: StackOptions) -> AsyncIterator[LocalStack]:
             SubstrateSettings(
                 run=run, workers=workers, mode=options.mode, databases=databases,
                 database=await databases.ensure_experiment(options.journal), payments_url=payments.url,
-                user=options.user, keep=options.keep,
+                user=options.user, keep=options.keep, report=options.report,
             )
         )  # fmt: skip
         await stack.enter_async_context(substrate)
+        await substrate.warm_up()
         yield LocalStack(
             catalog=catalog, journal_dsn=await databases.ensure_service(JOURNAL),
             signing_key=payments.settings.signing_key, payments=payments, ledger=ledger, substrate=substrate,

@@ -20,11 +20,12 @@ from typing import Self, assert_never
 from killpoint.local import launcher as reports
 from killpoint.local.attempts import AttemptFolder, Ended, Launched, RunFolder, ended_of
 from killpoint.local.databases import Databases, ExperimentDatabase
-from killpoint.local.errors import LocalError, ProcessLeft, RunInUse
+from killpoint.local.errors import LocalError, ProcessLeft, RunInUse, WorkerNotStarted
 from killpoint.local.launcher import Launcher, LauncherGone, LauncherReport
 from killpoint.local.launchers import Launchers, left_behind
 from killpoint.local.locks import FileLock
 from killpoint.local.processes import Process, at_home_below, identify, kill_session, see_dead
+from killpoint.local.progress import Progress, Report, Stage, silent
 from killpoint.local.workers import Mode, Worker
 from killpoint.model.cells import AttemptId
 from killpoint.model.evidence import EndReason
@@ -51,6 +52,7 @@ class SubstrateSettings:
     control_url: str | None = None
     keep: bool = False
     """Volumes stay after their trial."""
+    report: Report = field(repr=False, default=silent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,19 @@ class LocalSubstrate:
         finally:
             if self._lock is not None:
                 self._lock.close()
+
+    async def warm_up(self) -> None:
+        """Start every launcher now, so that the first attempts wait for no import. Raises WorkerNotStarted."""
+        for setup in self._settings.workers:
+            self._settings.report(Progress(stage=Stage.WORKERS, subject=setup, text="starting its launcher"))
+            try:
+                await self._launchers.of(setup)
+            except LauncherGone as error:
+                raise WorkerNotStarted(
+                    f"the worker of setup {setup} does not start: {error}",
+                    remedy=f"Its whole log: {self._settings.run.launcher(setup) / 'launcher.log'}",
+                ) from error
+            self._settings.report(Progress(stage=Stage.WORKERS, subject=setup, text="ready", done=True))
 
     async def launch(self, launch: Launch) -> None:
         """Start an attempt; see ``ports.Substrate``."""
@@ -300,8 +315,8 @@ async def _bury_all(run: RunFolder) -> None:
     started = [folder.launched() for folder in run.attempts() if folder.ended() is None]
     attempts = [launched.process for launched in started if launched and launched.process]
     # Launchers first, so that none starts another attempt.
-    await _kill_all(left_behind(run.launchers))
-    await _kill_all((*attempts, *at_home_below(run.folder)))
+    await _kill_all((*left_behind(run.launchers), *at_home_below(run.launchers)))
+    await _kill_all((*attempts, *at_home_below(run.attempts_folder)))
 
 
 async def _kill_all(processes: Sequence[Process]) -> None:

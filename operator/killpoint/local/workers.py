@@ -40,8 +40,7 @@ class Worker:
                 f"setup {self.setup.name} cannot be forked", remedy="Use mode auto, which starts it cold."
             )
         if self.setup.module is None:
-            words = {"{project}": str(self.project), "{python}": str(self.environment.python)}
-            return ("--command", json.dumps([_filled(word, words) for word in self.setup.command]))
+            return ("--command", json.dumps([self._word(word) for word in self.setup.command]))
         fork = mode is not Mode.COLD and self.setup.forkable
         return ("--module", self.setup.module, *(["--fork"] if fork else []))
 
@@ -56,8 +55,7 @@ class Worker:
             log=folder / "launcher.log",
         )
 
-
-def _filled(word: str, words: Mapping[str, str]) -> str:
-    for placeholder, value in words.items():
-        word = word.replace(placeholder, value)
-    return word
+    def _word(self, word: str) -> str:
+        """A word of a command that names a file of the project stands for that file, wherever the worker runs."""
+        file = self.project / word
+        return str(file) if file.is_file() else word

@@ -105,7 +105,7 @@ class _Entry:
             workflows=self._texts("workflows"),
             points=self._texts("points"),
             parameters=self._parameters(),
-            versions=self._texts("versions") if "versions" in self.table else (),
+            versions=self._texts("versions") if self.table.get("versions", []) != [] else (),
             forkable=self._flag("forkable"),
             needs_database=self._flag("needs_database"),
         )
