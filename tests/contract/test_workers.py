@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.conftest import NewTrial
+from tests.contract.fixtures import NewTrial
 from tests.contract.rig import LOG_BYTES_MAX, Setup, setups
 
 pytestmark = [pytest.mark.contract, pytest.mark.integration]

@@ -15,9 +15,12 @@ from killpoint_worker import Context
 
 _CONNECT_SECONDS_MAX = 10
 
+# Writes whose checkpoint was never committed are found by nobody, LangGraph included.
 _IN_WRITES = """
 SELECT EXISTS (
-    SELECT FROM checkpoint_writes WHERE thread_id = %s AND checkpoint_ns = '' AND channel = %s
+    SELECT FROM checkpoint_writes AS w
+    JOIN checkpoints AS c USING (thread_id, checkpoint_ns, checkpoint_id)
+    WHERE w.thread_id = %s AND w.checkpoint_ns = '' AND w.channel = %s
 )
 """
 _IN_CHECKPOINT = """
@@ -57,7 +60,9 @@ def _in_file(path: Path, run: str) -> bool:
         if tables.fetchone()[0] < 2:  # noqa: PLR2004 - the two that are asked for
             return False
         written = connection.execute(
-            "SELECT 1 FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND channel = ?", (run, CHARGE_CHANNEL)
+            "SELECT 1 FROM writes JOIN checkpoints USING (thread_id, checkpoint_ns, checkpoint_id)"
+            " WHERE thread_id = ? AND checkpoint_ns = '' AND channel = ?",
+            (run, CHARGE_CHANNEL),
         ).fetchone()
         if written is not None:
             return True

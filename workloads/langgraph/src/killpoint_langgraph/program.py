@@ -54,6 +54,8 @@ def _drive(context: Context, steps: Steps, durability: Durability) -> Driven:
     config: dict[str, Any] = {"configurable": {"thread_id": context.assignment.run}}
     with open_saver(context, recording) as saver:
         checkpoint = _checkpoint_to_continue(context, saver, config)
+        if checkpoint is not None:
+            recording.found_checkpoint(checkpoint)
         graph: Any = build_graph(steps, recording, saver)
         # None asks LangGraph to go on from the thread's newest checkpoint; an input begins at the graph's start.
         graph_input = {"order": steps.order.id} if checkpoint is None else None

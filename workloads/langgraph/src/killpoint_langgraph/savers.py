@@ -47,7 +47,7 @@ class WatchedPostgresSaver(PostgresSaver):
     ) -> RunnableConfig:
         with self.recording.timed():
             saved = super().put(config, checkpoint, metadata, new_versions)
-        self.recording.committed(checkpoint["channel_values"].items())
+        self.recording.committed_checkpoint(checkpoint["id"], checkpoint["channel_values"].items())
         return saved
 
     def put_writes(
@@ -55,7 +55,7 @@ class WatchedPostgresSaver(PostgresSaver):
     ) -> None:
         with self.recording.timed():
             super().put_writes(config, writes, task_id, task_path)
-        self.recording.committed(writes)
+        self.recording.committed_writes(config["configurable"]["checkpoint_id"], writes)
 
 
 class WatchedSqliteSaver(SqliteSaver):
@@ -74,7 +74,7 @@ class WatchedSqliteSaver(SqliteSaver):
     ) -> RunnableConfig:
         with self.recording.timed():
             saved = super().put(config, checkpoint, metadata, new_versions)
-        self.recording.committed(checkpoint["channel_values"].items())
+        self.recording.committed_checkpoint(checkpoint["id"], checkpoint["channel_values"].items())
         return saved
 
     def put_writes(
@@ -82,7 +82,7 @@ class WatchedSqliteSaver(SqliteSaver):
     ) -> None:
         with self.recording.timed():
             super().put_writes(config, writes, task_id, task_path)
-        self.recording.committed(writes)
+        self.recording.committed_writes(config["configurable"]["checkpoint_id"], writes)
 
 
 @contextmanager
