@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 
 from killpoint.model.findings import Verdict
 from killpoint.model.summary import CellSummary, Expected, ExperimentSummary, TrialRecord
-from killpoint.report.words import count, listing, percent
+from killpoint.report.words import count, listing, percent, printable
 
 HARM = frozenset(
     {
@@ -21,6 +22,8 @@ HARM = frozenset(
     }
 )
 """Verdicts that say that something went wrong outside, expected or not."""
+
+HARMLESS = frozenset({Verdict.EXACTLY_ONCE, Verdict.WITHHELD, Verdict.INCONCLUSIVE})
 
 MEANINGS = {
     Verdict.PHANTOM: "an effect that nothing valid ordered",
@@ -59,9 +62,10 @@ def standing(record: TrialRecord) -> Standing:
         return Standing.PENDING
     if record.set_apart is not None:
         return Standing.SET_APART
-    if not record.judgement.conclusive or record.met is None:
-        return Standing.INCONCLUSIVE
-    return Standing.EXPECTED if record.met else Standing.UNEXPECTED
+    if record.met is False:
+        # Harm that nobody expected counts, whatever became of the kill.
+        return Standing.UNEXPECTED
+    return Standing.EXPECTED if record.met and record.judgement.conclusive else Standing.INCONCLUSIVE
 
 
 def mark(cell: CellSummary) -> Mark:
@@ -132,7 +136,28 @@ def ordered_actions(summary: ExperimentSummary) -> tuple[str, ...]:
     )
 
 
-def effects_word(summary: ExperimentSummary) -> str:
-    """What the totals count: ``charges`` where nothing else is ordered, else ``effects``."""
-    actions = ordered_actions(summary)
-    return f"{actions[0]}s" if len(actions) == 1 else "effects"
+def ledger_words(summary: ExperimentSummary) -> str:
+    """``237 ordered, 286 witnessed, 49 duplicate, 0 lost``."""
+    totals = summary.totals
+    return (
+        f"{totals.effects_ordered:,} ordered, {totals.effects_witnessed:,} witnessed, "
+        f"{totals.effects_duplicate:,} duplicate, {totals.effects_lost:,} lost"
+    )
+
+
+def other_reasons(summary: ExperimentSummary) -> tuple[str, ...]:
+    """The result's reasons that are not a cell's own: those stand with the cell."""
+    own = tuple(reason for cell in summary.cells if cell.met is not True for reason in cell.reasons)
+    return tuple(reason for reason in summary.reasons if not any(part in reason for part in own))
+
+
+def example(cell: CellSummary) -> TrialRecord | None:
+    """The trial that shows best what is wrong with a cell, or None where nothing is."""
+    order = (Standing.UNEXPECTED, Standing.INCONCLUSIVE, Standing.SET_APART)
+    found = [record for record in cell.trials if standing(record) in order]
+    return min(found, key=lambda record: order.index(standing(record)), default=None)
+
+
+def replay(summary: ExperimentSummary, record: TrialRecord) -> str:
+    """The command that runs a trial again."""
+    return f"killpoint replay {shlex.quote(printable(summary.name))} {record.evidence.id}"

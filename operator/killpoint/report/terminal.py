@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,10 +17,13 @@ from killpoint.report.standing import (
     Mark,
     Standing,
     counted,
-    effects_word,
+    example,
     expected_words,
+    ledger_words,
     mark,
+    other_reasons,
     primary_action,
+    replay,
     standing,
     tally,
     verdict_words,
@@ -34,6 +36,7 @@ DIGITS_MAX = 10
 LABEL_MAX = 44
 CELLS_MAX = 10
 REASONS_MAX = 10
+CELL_REASONS_MAX = 2
 GAP = "  "
 
 
@@ -253,7 +256,7 @@ def _result(summary: ExperimentSummary, paper: Paper) -> Iterator[str]:
     yield f"{paper.ink(word, ink)}:{text}"
     yield from rest
     said = lead_text(summary)
-    reasons = [reason for reason in summary.reasons if reason not in said]
+    reasons = [reason for reason in other_reasons(summary) if reason not in said]
     for reason in reasons[:REASONS_MAX]:
         yield from paper.wrap(printable(reason), indent="- ", hanging="  ")
     if len(reasons) > REASONS_MAX:
@@ -271,8 +274,7 @@ def _totals(summary: ExperimentSummary, paper: Paper) -> Iterator[str]:
     lines = {
         "trials": f"{totals.trials:,}{controls}: " + ", ".join([*verdicts, *apart, *pending, *retries]),
         "kills": f"{totals.kills_confirmed:,} of {totals.kills_planned:,} confirmed",
-        effects_word(summary): f"{totals.effects_ordered:,} ordered, {totals.effects_witnessed:,} witnessed, "
-        f"{totals.effects_duplicate:,} duplicate, {totals.effects_lost:,} lost",
+        f"{primary_action(summary)}s": ledger_words(summary),
     }
     label = max(len(name) for name in lines)
     for name, text in lines.items():
@@ -290,22 +292,12 @@ def _cells(summary: ExperimentSummary, paper: Paper, *, mark_: Mark, title: str)
         yield from paper.wrap(printable(cell_name(cell.cell, axes)), indent=GAP)
         seen = f"seen {verdict_words(cell)}, expected {expected_words(cell.expected)} ({cell.expected.source})"
         yield from paper.wrap(printable(seen), indent="    ")
-        for reason in cell.reasons[:2]:
+        for reason in cell.reasons[:CELL_REASONS_MAX]:
             yield from paper.wrap(printable(reason), indent="    ")
+        if len(cell.reasons) > CELL_REASONS_MAX:
+            yield f"    and {len(cell.reasons) - CELL_REASONS_MAX} more"
         record = example(cell)
         if record is not None:
             yield f"    {replay(summary, record)}"
     if len(cells) > CELLS_MAX:
         yield f"{GAP}and {count(len(cells) - CELLS_MAX, 'more cell')}"
-
-
-def example(cell: CellSummary) -> TrialRecord | None:
-    """The trial that shows best what is wrong with a cell, or None where nothing is."""
-    order = (Standing.UNEXPECTED, Standing.INCONCLUSIVE, Standing.SET_APART)
-    found = [record for record in cell.trials if standing(record) in order]
-    return min(found, key=lambda record: order.index(standing(record)), default=None)
-
-
-def replay(summary: ExperimentSummary, record: TrialRecord) -> str:
-    """The command that runs a trial again."""
-    return f"killpoint replay {shlex.quote(printable(summary.name))} {record.evidence.id}"

@@ -212,7 +212,7 @@ def totals(cells: tuple[CellSummary, ...]) -> Totals:
     judged = [r for r in records if r.judgement is not None]
     counting = [r for r in judged if r.set_apart is None]
     read = [r for r in counting if r.evidence.ledger is not None]
-    witnessed = [Counter(dict(r.judgement.effects)) for r in read if r.judgement is not None]
+    witnessed = [dict(r.judgement.effects).get("charge", 0) for r in read if r.judgement is not None]
     verdicts = Counter(r.judgement.verdict for r in counting if r.judgement is not None)
     return Totals(
         trials=sum(c.cell.trials for c in cells),
@@ -222,10 +222,10 @@ def totals(cells: tuple[CellSummary, ...]) -> Totals:
         set_apart=len(judged) - len(counting),
         kills_planned=sum(r.judgement.kills_planned for r in judged if r.judgement is not None),
         kills_confirmed=sum(r.judgement.kills_confirmed for r in judged if r.judgement is not None),
-        effects_ordered=2 * len(read),
-        effects_witnessed=sum(sum(seen.values()) for seen in witnessed),
-        effects_duplicate=sum(max(0, number - 1) for seen in witnessed for number in seen.values()),
-        effects_lost=sum(number == 0 for seen in witnessed for number in seen.values()),
+        effects_ordered=len(read),
+        effects_witnessed=sum(witnessed),
+        effects_duplicate=sum(max(0, number - 1) for number in witnessed),
+        effects_lost=sum(number == 0 for number in witnessed),
         retries=sum(r.retries for r in records),
     )
 

@@ -88,6 +88,7 @@ class _Teller:
 
     def __init__(self, *, trial: TrialId, run: str, order: str, key: str) -> None:
         self.trial, self.run, self.order, self.key = trial, run, order, key
+        self.keeps_key = False
         self.effects: list[Effect] = []
         self.requests: list[Request] = []
 
@@ -121,6 +122,7 @@ class _Teller:
         names = ALL_POINTS[ALL_POINTS.index(first) :]
         if not story.resent and story.restart:
             names = tuple(name for name in names if not name.startswith("charge"))
+        self.keeps_key = self.key == "saved-random" and not story.restart
         if story.error:
             names = ()
         points = self._walk(2, start + startup, names, replay=story.charges < 2)
@@ -173,7 +175,7 @@ class _Teller:
 
     def _charge(self, number: int, *, received: int, answered: int, replay: bool) -> None:
         key = {"none": None, "stable": f"{self.run}:charge", "derived": f"{self.run}:charge"}.get(
-            self.key, f"{self.trial}-{number}-9c41d2e0"
+            self.key, f"{'9c41d2e0' if number == 1 or self.keeps_key else 'e07a9035'}-{self.trial}"
         )
         attempt = f"{self.trial}.{number}"
         known = self.effects[0].id if replay and self.effects else None
