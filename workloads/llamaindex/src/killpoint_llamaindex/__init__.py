@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
-from killpoint_worker import run_worker
-
 from killpoint_llamaindex.program import Program
+from killpoint_worker import run_worker
 
 if "KILLPOINT_ASSIGNMENT" not in os.environ:
     # A parent that forks attempts imports this package before there is an assignment, and all its children profit from

@@ -7,12 +7,14 @@ string, because this engine is DBOS's only one: an engine that DBOS makes itself
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import sqlalchemy
+from psycopg.conninfo import conninfo_to_dict
 
 from killpoint_llamaindex.stores import CONNECT_SECONDS_MAX
 
@@ -20,18 +22,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIGRATION_LOCK = 0x6B70_6C69_0002
-POOL_SIZE = 5
-"""A run of one workflow has never needed more; the default of 20 for each attempt exhausts a small server."""
+MIGRATION_SECONDS_MAX = 60
+MIGRATION_LOOK_SECONDS = 0.05
+POOL_SIZE = 4
+"""One run and DBOS's own threads get by with it; its default of 20 for each attempt exhausts a small server."""
 
 UUID_EXTENSION = 'CREATE EXTENSION IF NOT EXISTS "uuid-ossp";'
 """In DBOS's first migration. Nothing of the extension is used since; a server without contrib modules lacks it."""
+
+
+class SchemaNotMadeError(RuntimeError):
+    """DBOS's schema is not complete, and another worker holds the lock under which it is made."""
 
 
 @contextmanager
 def open_engine(database_url: str) -> Iterator[sqlalchemy.Engine]:
     """The engine that DBOS is given; its sessions are closed at the end."""
     engine = sqlalchemy.create_engine(
-        sqlalchemy.make_url(database_url).set(drivername="postgresql+psycopg"),
+        engine_url(database_url),
         pool_size=POOL_SIZE,
         max_overflow=0,
         pool_pre_ping=True,
@@ -43,20 +51,42 @@ def open_engine(database_url: str) -> Iterator[sqlalchemy.Engine]:
         engine.dispose()
 
 
+def engine_url(database_url: str) -> sqlalchemy.URL:
+    """SQLAlchemy's URL for a connection string of either of libpq's forms.
+
+    The folder of a Unix socket stands in the query: in the host's place it could not be written out and read again,
+    which the runtime does for asyncpg.
+    """
+    parts = dict(conninfo_to_dict(database_url))
+    host = str(parts.pop("host", ""))
+    if host.startswith("/"):
+        parts["host"] = host
+    known = {name: parts.pop(name, None) for name in ("user", "password", "port", "dbname")}
+    return sqlalchemy.URL.create(
+        "postgresql+psycopg",
+        username=_text(known["user"]),
+        password=_text(known["password"]),
+        host=None if host.startswith("/") else host or None,
+        port=None if known["port"] is None else int(known["port"]),
+        database=_text(known["dbname"]),
+        query={name: str(value) for name, value in parts.items()},
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
 @contextmanager
 def migration(database_url: str, engine: sqlalchemy.Engine) -> Iterator[bool]:
     """Around a launch: says whether it has to make the schema. One worker makes it while the others wait here.
 
     DBOS takes a lock of its own but looks at it once a second and goes on without it after thirty; and its schema and
-    the runtime's are two. A comment on the schema says for which versions both are complete.
+    the runtime's are two. A comment on the schema says for which versions both are complete. Raises
+    SchemaNotMadeError.
     """
     with psycopg.connect(database_url, autocommit=True, connect_timeout=CONNECT_SECONDS_MAX) as connection:
-        if _is_made(connection):
-            yield False
-            return
-        connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
-        if _is_made(connection):
-            connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+        if not _is_due(connection):
             yield False
             return
         if not _has_uuid_extension(connection):
@@ -66,8 +96,25 @@ def migration(database_url: str, engine: sqlalchemy.Engine) -> Iterator[bool]:
         # The lock ends with the session, also when the launch raised.
 
 
+def _is_due(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the schema is this worker's to make: then its session holds the lock."""
+    deadline = time.monotonic() + MIGRATION_SECONDS_MAX
+    while not _is_made(connection):
+        # Tried again and again rather than waited for: DBOS builds indexes concurrently, which waits until every
+        # statement that runs has ended, and a waiting lock statement would be one. Neither would ever end.
+        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (MIGRATION_LOCK,)).fetchone()
+        if row is not None and row[0]:
+            return not _is_made(connection)
+        if time.monotonic() > deadline:
+            raise SchemaNotMadeError(f"another worker has been making DBOS's schema for {MIGRATION_SECONDS_MAX} s")
+        time.sleep(MIGRATION_LOOK_SECONDS)
+    return False
+
+
 def _is_made(connection: psycopg.Connection[Any]) -> bool:
-    row = connection.execute("SELECT obj_description(to_regnamespace('dbos'), 'pg_namespace') = %s", (_mark(),)).fetchone()
+    row = connection.execute(
+        "SELECT obj_description(to_regnamespace('dbos'), 'pg_namespace') = %s", (_mark(),)
+    ).fetchone()
     return row is not None and bool(row[0])
 
 
@@ -82,7 +129,6 @@ def _has_uuid_extension(connection: psycopg.Connection[Any]) -> bool:
     return row is not None and bool(row[0])
 
 
-def _without_uuid_extension(*call: Any) -> tuple[str, Any]:
+def _without_uuid_extension(*call: object) -> tuple[str, object]:
     """SQLAlchemy's hook: connection, cursor, statement, parameters, context, executemany."""
-    statement, parameters = call[2], call[3]
-    return statement.replace(UUID_EXTENSION, ""), parameters
+    return str(call[2]).replace(UUID_EXTENSION, ""), call[3]

@@ -22,7 +22,7 @@ DISTRIBUTIONS = {
 }
 PARAMETERS = {
     SNAPSHOT_LOOP: {"payload": ("plain", "unserializable")},
-    DBOS: {"payload": ("plain", "unserializable")},
+    DBOS: {"payload": ("plain", "unserializable"), "recoveries": ("100", "2")},
 }
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from killpoint_steps import Driven, Steps, carry_out
-from killpoint_worker import Receipt
 from workflows import Context as WorkflowContext
 from workflows.events import StepState, StepStateChanged
 
@@ -15,13 +13,15 @@ from killpoint_llamaindex.snapshots import Snapshot
 from killpoint_llamaindex.state import Job
 from killpoint_llamaindex.stores import open_snapshots
 from killpoint_llamaindex.workflow import ChargeWorkflow
+from killpoint_steps import Driven, Steps, carry_out
+from killpoint_worker import Receipt
 
 if TYPE_CHECKING:
-    from killpoint_worker import Context, Outcome
     from workflows.events import Event
     from workflows.handler import WorkflowHandler
 
     from killpoint_llamaindex.snapshots import SnapshotStore
+    from killpoint_worker import Context, Outcome
 
 PREDECESSOR = {"charge": "prepare", "finalize": "charge"}
 
@@ -74,15 +74,13 @@ class SnapshotLoop:
             return workflow.run(start_event=job, run_id=run)
         self._sequence, self._saved = snapshot.sequence, snapshot.step
         restored = WorkflowContext.from_dict(workflow, dict(snapshot.document))
-        return workflow.run(
-            ctx=restored, run_id=run, start_event=None if self._context.assignment.continues else job
-        )
+        return workflow.run(ctx=restored, run_id=run, start_event=None if self._context.assignment.continues else job)
 
     async def _save_until_the_end(self, handler: WorkflowHandler) -> None:
         async for event in handler.stream_events(expose_internal=True):
             if not _ended_a_step(event):
                 continue
-            # Blocking, on purpose: while this saves, the event loop cannot begin the next step. An awaited save lets it.
+            # Blocking, on purpose: while it saves, the event loop cannot begin the next step; an awaited save lets it.
             self._save(event.name, handler)
             if event.name == "charge":
                 self._steps.recorded("charge")

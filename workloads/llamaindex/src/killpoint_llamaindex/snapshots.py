@@ -84,37 +84,37 @@ class PostgresSnapshots:
 
 
 class FileSnapshots:
-    """Snapshots as files ``snapshots/<run>/<number>.json`` in the volume.
+    """Snapshots as files ``snapshot.<run>.<number>.json`` in the volume.
 
     A file appears under its name complete and on disk (written elsewhere, fsynced, renamed, directory fsynced), so that
     a kill at any moment leaves either the whole snapshot or none.
     """
 
     def __init__(self, volume: Path, run: str) -> None:
-        self._folder = volume / "snapshots" / quote(run, safe="")
+        self._volume = volume
+        self._stem = f"snapshot.{quote(run, safe='')}"
 
     def save(self, snapshot: Snapshot) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"sequence": snapshot.sequence, "step": snapshot.step, "document": snapshot.document})
-        target = self._folder / f"{snapshot.sequence:06d}.json"
+        target = self._volume / f"{self._stem}.{snapshot.sequence:06d}.json"
         partial = target.with_suffix(f".{os.getpid()}.partial")
         with partial.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         partial.rename(target)
-        self._sync_folder()
+        self._sync_volume()
 
     def newest(self) -> Snapshot | None:
-        # Six digits sort as numbers do. A partial file is what a killed attempt left; its suffix keeps it out.
-        files = sorted(self._folder.glob("*.json"))
+        # Six digits sort as numbers do. What a killed attempt left half written has another suffix.
+        files = sorted(self._volume.glob(f"{self._stem}.{'[0-9]' * 6}.json"))
         if not files:
             return None
         content = json.loads(files[-1].read_text(encoding="utf-8"))
         return Snapshot(sequence=content["sequence"], step=content["step"], document=content["document"])
 
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+    def _sync_volume(self) -> None:
+        descriptor = os.open(self._volume, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:

@@ -12,9 +12,8 @@ from killpoint_llamaindex.snapshots import FileSnapshots, PostgresSnapshots
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from killpoint_worker import Context
-
     from killpoint_llamaindex.snapshots import SnapshotStore
+    from killpoint_worker import Context
 
 CONNECT_SECONDS_MAX = 10
 

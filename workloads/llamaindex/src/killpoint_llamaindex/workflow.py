@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from killpoint_worker import Receipt
 from workflows import Context, Workflow, step
 from workflows.events import StopEvent
 
 from killpoint_llamaindex.state import Charged, ChargeState, Job, Prepared
+from killpoint_worker import Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from workflows.runtime.types.plugin import Runtime
 
     from killpoint_steps import Steps
 
@@ -28,9 +30,11 @@ class ChargeWorkflow(Workflow):
     framework's event loop goes on meanwhile. ``entering`` is called as the first line of each step with its name.
     """
 
-    def __init__(self, steps: Steps, *, entering: Callable[[str], None], payload: str, **options: Any) -> None:
+    def __init__(
+        self, steps: Steps, *, entering: Callable[[str], None], payload: str, runtime: Runtime | None = None
+    ) -> None:
         # The harness has deadlines of its own; a timeout of the framework's would be a second, hidden one.
-        super().__init__(timeout=None, workflow_name="charge", **options)
+        super().__init__(timeout=None, workflow_name="charge", runtime=runtime)
         self._steps = steps
         self._entering = entering
         self._payload = payload
