@@ -86,12 +86,16 @@ class Engine:
             )
         if self._state.result is not None:
             return self._step(None)
-        progressed = await self._see_services()
-        situation = await self._look()
-        actions = decide(situation)
-        progressed = await self._carry_out(actions) or progressed
+        await self._see_services()
+        actions = decide(await self._look())
+        progressed = await self._carry_out(actions)
         over = self._state.result is not None
         return self._step(None if over else 0.0 if progressed else POLL_SECONDS)
+
+    @property
+    def state(self) -> RunState:
+        """The run as the journal knows it, as of the last pass."""
+        return self._state
 
     def run(self) -> Run:
         """The run as it stands, for whoever shows it."""
@@ -121,17 +125,15 @@ class Engine:
 
     # --- seeing ------------------------------------------------------------------------------------------------
 
-    async def _see_services(self) -> bool:
+    async def _see_services(self) -> None:
         """Note when a shared service is another incarnation than before: what ran meanwhile is disturbed."""
         try:
             payments = await self._world.ledger.incarnation()
         except LedgerUnavailableError:
-            return False
+            return  # the look below meets the same, and says so where it matters
         seen = ServicesSeen(database=await self._world.journal.incarnation(), payments=payments)
-        if self._state.services is not None and not changes(self._state.services, seen):
-            return False
-        await self._append(seen)
-        return True
+        if self._state.services is None or changes(self._state.services, seen):
+            await self._append(seen)
 
     async def _look(self) -> Situation:
         situation = Situation(

@@ -55,7 +55,12 @@ class PaymentsLedger:
             views |= await self._read(asked[start : start + RUNS_IN_A_REQUEST_MAX])
         return views
 
-    async def _read(self, runs: Sequence[str]) -> Mapping[str, LedgerView]:
+    async def incarnation(self) -> str:
+        """The service's boot id; see ``ports.Ledger``."""
+        document = await self._ask([])
+        return str(document.get("boot", ""))
+
+    async def _ask(self, runs: Sequence[str]) -> Mapping[str, Any]:
         try:
             response = await self._client.get("/admin/v1/runs", params=[("run", run) for run in runs])
         except httpx.HTTPError as error:
@@ -68,6 +73,15 @@ class PaymentsLedger:
             )
         try:
             document = response.json()
+        except ValueError as error:
+            raise LedgerUnavailableError(f"payments at {self._url} answers what is no JSON") from error
+        if not isinstance(document, dict):
+            raise LedgerUnavailableError(f"payments at {self._url} answers what is no JSON object")
+        return document
+
+    async def _read(self, runs: Sequence[str]) -> Mapping[str, LedgerView]:
+        document = await self._ask(runs)
+        try:
             return {run: _view(document["runs"][run], boot=document["boot"]) for run in runs}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise LedgerUnavailableError(

@@ -219,7 +219,7 @@ def _failed_fast(situation: Situation) -> bool:
         and set_apart(_evidence(situation, trial, cell), trial.judgement, rule_for(cell, situation.experiment.rules))
         is None
         for cell in situation.plan.cells
-        for number in range(1, cell.trials + 1)
+        for number in cell.numbers
         if (trial := situation.state.latest(cell.id, number)) is not None
     )
 
@@ -229,7 +229,7 @@ def unstarted(situation: Situation) -> Iterator[tuple[TrialId, Cell]]:
     for cell in situation.plan.cells:
         if not cell.is_control and not _control_allows(situation, cell):
             continue
-        for number in range(1, cell.trials + 1):
+        for number in cell.numbers:
             take = situation.state.latest(cell.id, number)
             if take is None:
                 yield TrialId(cell=cell.id, number=number), cell
@@ -254,7 +254,7 @@ def _control_allows(situation: Situation, cell: Cell) -> bool:
     known = situation.plan.cell(control.id)
     if known is None:
         return True
-    takes = [situation.state.latest(known.id, number) for number in range(1, known.trials + 1)]
+    takes = [situation.state.latest(known.id, number) for number in known.numbers]
     through = all(
         take is not None and take.judgement is not None and not _wants_retry(situation, take) for take in takes
     )

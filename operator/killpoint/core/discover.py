@@ -19,7 +19,7 @@ def discovered(experiment: Experiment, state: RunState) -> Discovered:
 
 def _points_of(cell: Cell, state: RunState) -> tuple[str, ...] | None:
     points: dict[str, None] = {}
-    for number in range(1, cell.trials + 1):
+    for number in cell.numbers:
         take = state.latest(cell.id, number)
         if take is None or take.judgement is None:
             return None

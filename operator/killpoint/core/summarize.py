@@ -96,7 +96,7 @@ def result_of(cells: Sequence[CellSummary], undiscovered: int) -> Result:
 
 def _trials(experiment: Experiment, state: RunState, cell: Cell, journal: str) -> list[JudgedTrial]:
     trials = []
-    for number in range(1, cell.trials + 1):
+    for number in cell.numbers:
         take = state.latest(cell.id, number) or TrialState(id=TrialId(cell=cell.id, number=number))
         evidence = evidence_of(
             take,
@@ -110,9 +110,9 @@ def _trials(experiment: Experiment, state: RunState, cell: Cell, journal: str) -
 
 def _blocked(plan: Plan, state: RunState, cell: Cell) -> bool:
     control = plan.cell(control_of(cell).id)
-    if control is None or state.latest(cell.id, 1) is not None:
+    if control is None or state.latest(cell.id, cell.first) is not None:
         return False
-    takes = [state.latest(control.id, number) for number in range(1, control.trials + 1)]
+    takes = [state.latest(control.id, number) for number in control.numbers]
     known = [take for take in takes if take is not None]
     return bool(known) and control_failed(known)
 

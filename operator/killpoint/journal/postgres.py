@@ -19,10 +19,6 @@ CONNECT_SECONDS = 5
 STATEMENT_MILLISECONDS = 30_000
 _LOCK = "killpoint-journal"
 
-_OPENED_RUN = """
-SELECT id FROM runs WHERE experiment = %s AND spec_digest = %s AND ended_at IS NULL
-ORDER BY created_at DESC LIMIT 1
-"""
 _READ = """
 SELECT sequence, (extract(epoch FROM at) * 1000)::bigint, kind, document::text
 FROM events WHERE run = %s AND sequence > %s ORDER BY sequence
@@ -42,18 +38,6 @@ class OpenedRun:
 
     id: str
     resumed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRun:
-    """A run that the journal holds, for people to choose from."""
-
-    id: str
-    experiment: str
-    spec_digest: str
-    created_ms: int
-    ended: bool
-    command: str
 
 
 class PostgresJournal:
@@ -184,32 +168,19 @@ async def migrate(dsn: str) -> None:
             await connection.execute(text)
 
 
-async def open_run(dsn: str, *, experiment: str, digest: str, new_id: str, command: str) -> OpenedRun:
-    """The unfinished run of this very specification, or a new one under ``new_id``."""
+async def open_run(dsn: str, run: str, *, experiment: str, digest: str) -> OpenedRun:
+    """Make the run's row, or find it. A run of another specification under this id is refused."""
     async with await connect(dsn) as connection, connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (_LOCK,))
-        row = await (await connection.execute(_OPENED_RUN, (experiment, digest))).fetchone()
-        if row is not None:
-            return OpenedRun(id=row[0], resumed=True)
         await connection.execute(
-            "INSERT INTO runs (id, experiment, spec_digest, command) VALUES (%s, %s, %s, %s)",
-            (new_id, experiment, digest, command),
+            "INSERT INTO runs (id, experiment, spec_digest) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING",
+            (run, experiment, digest),
         )
-    return OpenedRun(id=new_id, resumed=False)
-
-
-async def stored_runs(dsn: str, experiment: str | None = None) -> Sequence[StoredRun]:
-    """The runs that the journal holds, newest first."""
-    async with await connect(dsn) as connection:
-        rows = await (
+        row = await (
             await connection.execute(
-                """SELECT id, experiment, spec_digest, (extract(epoch FROM created_at) * 1000)::bigint,
-                          ended_at IS NOT NULL, command
-                   FROM runs WHERE %s::text IS NULL OR experiment = %s ORDER BY created_at DESC""",
-                (experiment, experiment),
+                "SELECT spec_digest, EXISTS (SELECT FROM events WHERE events.run = runs.id) FROM runs WHERE id = %s",
+                (run,),
             )
-        ).fetchall()
-    return [
-        StoredRun(id=i, experiment=e, spec_digest=d, created_ms=c, ended=ended, command=command)
-        for i, e, d, c, ended, command in rows
-    ]
+        ).fetchone()
+    if row is None or row[0] != digest:
+        raise JournalUnavailableError(f"the journal holds run {run} of another specification")
+    return OpenedRun(id=run, resumed=bool(row[1]))

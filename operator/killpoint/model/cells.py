@@ -77,6 +77,13 @@ class Cell:
 
     coordinates: Coordinates
     trials: int
+    first: int = 1
+    """The first trial's number: a replay runs one trial under the number that it had."""
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its trials."""
+        return range(self.first, self.first + self.trials)
 
     @property
     def id(self) -> str:

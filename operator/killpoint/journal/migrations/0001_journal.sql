@@ -5,10 +5,8 @@ CREATE TABLE IF NOT EXISTS runs (
     spec_digest text NOT NULL,
     epoch       bigint NOT NULL DEFAULT 0,
     created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
-    ended_at    timestamptz,
-    command     text NOT NULL DEFAULT ''
+    ended_at    timestamptz
 );
-CREATE INDEX IF NOT EXISTS runs_by_experiment ON runs (experiment, created_at);
 
 CREATE TABLE IF NOT EXISTS events (
     run      text NOT NULL REFERENCES runs (id) ON DELETE CASCADE,

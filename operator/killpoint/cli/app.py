@@ -1,0 +1,332 @@
+"""The commands. Each reads its arguments, calls what does the work and turns the end into an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+
+from killpoint import __version__
+from killpoint.api.catalog import catalog_with
+from killpoint.api.convert import experiment_of
+from killpoint.api.expectations import rules_of
+from killpoint.api.load import load_file
+from killpoint.api.problems import ProblemsError
+from killpoint.api.v1alpha1.spec import CrashExperiment
+from killpoint.cli import doctor as doctor_
+from killpoint.cli.archive import EVIDENCE_FILE, Archive, ArchiveError, cards, read_archive, run_of_archive
+from killpoint.cli.choose import filtered, only_trial
+from killpoint.cli.exits import EXITS, Exit, Stop, say
+from killpoint.cli.local import LocalRun, Ran, run_locally
+from killpoint.cli.output import Format, rendered, write
+from killpoint.cli.plan import plan_text
+from killpoint.cli.progress import shown
+from killpoint.cli.status import status_text
+from killpoint.core.judge import judge_safely
+from killpoint.core.summarize import JudgedTrial, summarize
+from killpoint.local.errors import LocalError
+from killpoint.local.home import Home
+from killpoint.local.stack import installed_workloads
+from killpoint.local.workers import Mode
+from killpoint.model.experiment import Experiment
+from killpoint.model.findings import Result
+from killpoint.model.summary import ExperimentSummary
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    name="killpoint",
+    help="Kill agent-workflow workers at exact points and prove what happened.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+ExperimentFile = Annotated[
+    Path, typer.Argument(help="An experiment: a YAML file of kind CrashExperiment.", show_default=False)
+]
+Output = Annotated[Format, typer.Option("--output", "-o", help="The form of the results on stdout.")]
+Report = Annotated[
+    Path | None, typer.Option("--report", help="Also write the HTML report to this file.", show_default=False)
+]
+Dsn = Annotated[
+    str | None,
+    typer.Option(
+        "--dsn", envvar="KILLPOINT_DSN", help="A Postgres to use instead of the embedded one.", show_default=False
+    ),
+]
+Filter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter", help="Only cells with this word on this axis: key=none, kill=charge.after.", show_default=False
+    ),
+]
+ModeOption = Annotated[
+    Mode, typer.Option("--mode", help="How attempts are started: forked, cold, or forked where possible.")
+]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep the files of each trial for a look at them.")]
+
+
+def main() -> None:
+    """The entry point of ``killpoint`` and ``kubectl-killpoint``."""
+    raise SystemExit(run_command(lambda: app(standalone_mode=False)))
+
+
+def run_command(command: Callable[[], object]) -> int:
+    """Run a command and turn its end into an exit code and, where it failed, a message without a traceback."""
+    try:
+        code = command()
+    except Stop as stop:
+        say(str(stop))
+        return stop.code
+    except ProblemsError as error:
+        say(str(error))
+        return Exit.INVALID
+    except ArchiveError as error:
+        say(str(error))
+        return Exit.INVALID
+    except LocalError as error:
+        say(str(error))
+        return Exit.NOT_EXECUTED
+    except typer.TyperException as error:
+        say(f"{error}\n`killpoint --help` lists the commands, `killpoint COMMAND --help` their options.")
+        return Exit.INVALID
+    except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort):
+        say("interrupted: nothing is left running. The same command goes on from here.")
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - so that the interpreter's last flush finds a place
+        return Exit.PASS
+    return code if isinstance(code, int) else Exit.PASS
+
+
+@app.callback(invoke_without_command=True)
+def _root(*, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        print(f"killpoint {__version__}")  # noqa: T201 - a result
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    file: ExperimentFile,
+    *,
+    output: Output = Format.TABLE,
+    report: Report = None,
+    dsn: Dsn = None,
+    filter: Filter = None,  # noqa: A002 - the option's name
+    mode: ModeOption = Mode.AUTO,
+    keep: Keep = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew even if this very run was broken off.")] = False,
+) -> int:
+    """Run an experiment on this machine; the same command goes on with one that was broken off."""
+    document, experiment = _loaded(file)
+    ran = _run(file, document, filtered(experiment, filter or []), dsn=dsn, mode=mode, keep=keep, fresh=fresh)
+    return _finished(ran.summary, output, report)
+
+
+@app.command()
+def plan(file: ExperimentFile, *, filter: Filter = None) -> int:  # noqa: A002 - the option's name
+    """Show the cells, trials and attempts of an experiment; nothing is run."""
+    _, experiment = _loaded(file)
+    print(plan_text(filtered(experiment, filter or [])))  # noqa: T201 - the result
+    return Exit.PASS
+
+
+@app.command()
+def validate(file: ExperimentFile) -> int:
+    """Say everything that is wrong with an experiment's file."""
+    _, experiment = _loaded(file)
+    trials = sum(cell.trials for cell in experiment.cells)
+    print(f"{file}: valid: {len(experiment.cells)} cells, {trials} trials")  # noqa: T201 - the result
+    return Exit.PASS
+
+
+@app.command()
+def report(
+    name: Annotated[
+        str | None, typer.Argument(help="An experiment's name, or a run's id; the last run if left out.")
+    ] = None,
+    *,
+    output: Output = Format.TABLE,
+    evidence: Annotated[
+        Path | None, typer.Option("--evidence", help="A file of evidence instead.", show_default=False)
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Write to this file instead of stdout.", show_default=False)
+    ] = None,
+) -> int:
+    """Show a stored run again, in any form."""
+    archive = _archive(name, evidence)
+    document = CrashExperiment.model_validate(archive.document)
+    summary = summarize(run_of_archive(archive, rules_of(document.spec.expect)), archive.provenance)
+    _emit(summary, output, to)
+    return Exit.PASS
+
+
+@app.command()
+def judge(
+    name: Annotated[
+        str | None, typer.Argument(help="An experiment's name, or a run's id; the last run if left out.")
+    ] = None,
+    *,
+    expect: Annotated[
+        Path, typer.Option("--expect", help="The experiment file whose expectations hold.", show_default=False)
+    ],
+    evidence: Annotated[
+        Path | None, typer.Option("--evidence", help="A file of evidence instead.", show_default=False)
+    ] = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Judge stored evidence again, by this killpoint's judges and by the expectations of a file. Runs nothing."""
+    archive = _archive(name, evidence)
+    document, _ = _loaded(expect)
+    stored = run_of_archive(archive, rules_of(document.spec.expect))
+    cells = [(cell, [_judged_again(trial) for trial in trials]) for cell, trials in stored.cells]
+    summary = summarize(replace(stored, cells=cells), archive.provenance)
+    _emit(summary, output, None)
+    return EXITS[summary.result or Result.INCONCLUSIVE]
+
+
+@app.command()
+def replay(
+    name: Annotated[str, typer.Argument(help="An experiment's name, or a run's id.", show_default=False)],
+    trial: Annotated[str, typer.Argument(help="A trial's id from the report: 7f31e2c0.3", show_default=False)],
+    *,
+    output: Output = Format.TABLE,
+    report: Report = None,
+    dsn: Dsn = None,
+    mode: ModeOption = Mode.AUTO,
+) -> int:
+    """Run one trial of a stored run again, with its control, and keep its files."""
+    archive = _archive(name, None)
+    document = CrashExperiment.model_validate(archive.document)
+    experiment = only_trial(experiment_of(document, installed_workloads().catalog()), trial, archive.trials)
+    ran = _run(Path(archive.name), document, experiment, dsn=dsn, mode=mode, keep=True, fresh=True)
+    say(f"the files of the trial are in {ran.folder}")
+    return _finished(ran.summary, output, report)
+
+
+@app.command()
+def status() -> int:
+    """List the runs on this machine and how far they are."""
+    print(status_text(list(cards(_home().state / "runs"))))  # noqa: T201 - the result
+    return Exit.PASS
+
+
+@app.command()
+def doctor(*, dsn: Dsn = None) -> int:
+    """Check what a run needs on this machine, and say what to do where something is missing."""
+    checks = asyncio.run(doctor_.examine(_home(), dsn))
+    print(doctor_.text(checks))  # noqa: T201 - the result
+    return Exit.PASS if all(check.ok for check in checks) else Exit.NOT_EXECUTED
+
+
+def _loaded(file: Path) -> tuple[CrashExperiment, Experiment]:
+    catalog = installed_workloads().catalog()
+    document = load_file(file, catalog)
+    return document, experiment_of(document, catalog)
+
+
+def _home() -> Home:
+    return Home.from_environment(os.environ)
+
+
+def _run(
+    file: Path,
+    document: CrashExperiment,
+    experiment: Experiment,
+    *,
+    dsn: str | None,
+    mode: Mode,
+    keep: bool,
+    fresh: bool,
+) -> Ran:
+    workloads = installed_workloads()
+    request = LocalRun(
+        experiment=experiment,
+        document=document,
+        catalog=catalog_with(document.spec, workloads.catalog()),
+        file=str(file),
+        command=shlex.join(["killpoint", *_without_secrets(sys.argv[1:])]),
+        home=_home(),
+        workloads=workloads,
+        dsn=dsn,
+        mode=mode,
+        keep=keep,
+        fresh=fresh,
+    )
+    with shown(Console(stderr=True)) as show:
+        return _interruptible(run_locally(request, show))
+
+
+def _without_secrets(arguments: list[str]) -> list[str]:
+    """The command line as it may be shown: a DSN may hold a password, so it is named, not repeated."""
+    kept: list[str] = []
+    for argument in arguments:
+        if kept and kept[-1] == "--dsn":
+            kept.append("$KILLPOINT_DSN")
+        else:
+            kept.append("--dsn=$KILLPOINT_DSN" if argument.startswith("--dsn=") else argument)
+    return kept
+
+
+def _interruptible(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end. SIGTERM ends it as Ctrl-C does: everything that was started is ended first."""
+
+    async def guarded() -> T:
+        task = asyncio.ensure_future(work)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await task
+
+    return asyncio.run(guarded())
+
+
+def _finished(summary: ExperimentSummary, output: Format, report: Path | None) -> int:
+    _emit(summary, output, None)
+    if report is not None:
+        write(report, rendered(summary, Format.HTML))
+        say(f"report: {report}")
+    return EXITS[summary.result or Result.INCONCLUSIVE]
+
+
+def _emit(summary: ExperimentSummary, output: Format, to: Path | None) -> None:
+    if to is not None:
+        write(to, rendered(summary, output))
+        return
+    console = Console()
+    color = console.is_terminal and not console.no_color
+    text = rendered(summary, output, color=color, width=max(80, console.width) if console.is_terminal else 80)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+
+
+def _archive(name: str | None, evidence: Path | None) -> Archive:
+    if evidence is not None:
+        return read_archive(evidence)
+    home = _home()
+    for card in cards(home.state / "runs"):
+        path = home.run(card.run) / EVIDENCE_FILE
+        if (name is None or name in {card.run, card.experiment}) and path.exists():
+            return read_archive(path)
+    raise Stop(
+        Exit.INVALID,
+        f"there is no finished run{'' if name is None else f' of {name!r}'}; `killpoint status` lists those there are",
+    )
+
+
+def _judged_again(trial: JudgedTrial) -> JudgedTrial:
+    """A trial that was run gets a new judgement; one that never was stays without."""
+    if trial.judgement is None:
+        return trial
+    return JudgedTrial(evidence=trial.evidence, judgement=judge_safely(trial.evidence), retries=trial.retries)

@@ -1,0 +1,188 @@
+"""Run an experiment on this machine: the local stack, an engine, a journal and the files that the run leaves."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from killpoint import __version__
+from killpoint.api.v1alpha1.spec import CrashExperiment
+from killpoint.cli.archive import EVIDENCE_FILE, RunCard, archive_of, cards, write_archive, write_card
+from killpoint.cli.drive import drive
+from killpoint.cli.progress import Count, Show
+from killpoint.core.summarize import summarize
+from killpoint.engine import Engine, Step, World
+from killpoint.journal.postgres import PostgresJournal, migrate, open_run
+from killpoint.local.dsn import masked
+from killpoint.local.home import Home
+from killpoint.local.progress import Progress
+from killpoint.local.stack import LocalStack, StackOptions, local_stack
+from killpoint.local.workers import Mode
+from killpoint.local.workloads import Workloads
+from killpoint.model.catalog import Catalog
+from killpoint.model.experiment import Experiment
+from killpoint.model.summary import ExperimentSummary, Provenance
+from killpoint.payments import mint_token
+
+CARD_SECONDS = 1.0
+"""How often the run's card is written while trials go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalRun:
+    """What is to be run, and how."""
+
+    experiment: Experiment
+    document: CrashExperiment
+    catalog: Catalog
+    """With the file's own workers."""
+    file: str
+    command: str
+    home: Home
+    workloads: Workloads
+    dsn: str | None = field(repr=False, default=None)
+    mode: Mode = Mode.AUTO
+    keep: bool = False
+    fresh: bool = False
+    """Leave an unfinished run of the same specification alone and start a new one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a run came to, and where its files are."""
+
+    summary: ExperimentSummary
+    folder: Path
+
+
+async def run_locally(request: LocalRun, show: Show) -> Ran:
+    """Run an experiment, or go on with the same one where it was broken off."""
+    card = _card(request)
+    show.prepare(f"{'going on with' if card.judged else 'run'} {card.run} of {card.experiment}")
+    folder = request.home.run(card.run)
+    options = StackOptions(
+        home=request.home,
+        workloads=request.workloads,
+        journal=card.run,
+        setups=frozenset(cell.coordinates.setup for cell in request.experiment.cells),
+        user=os.environ,
+        dsn=request.dsn,
+        mode=request.mode,
+        parallelism=request.experiment.parallelism,
+        keep=request.keep,
+        report=lambda progress: _prepared(show, progress),
+    )
+    async with local_stack(options) as stack:
+        write_card(folder, card)
+        engine = await _engine(request, stack, card)
+        async with engine.journal:
+            await drive(engine.engine, waker=stack.wake, on_step=_on_step(show, folder, card))
+            await engine.journal.end()
+        run = engine.engine.run()
+        provenance = _provenance(request, stack, engine.engine)
+    summary = summarize(run, provenance)
+    archive = archive_of(run, document=request.document.model_dump(mode="json", by_alias=True), provenance=provenance)
+    write_archive(folder / EVIDENCE_FILE, archive)
+    result = None if summary.result is None else summary.result.value
+    write_card(
+        folder,
+        replace(card, state="ended", result=result, judged=summary.totals.judged, trials=summary.totals.trials),
+    )
+    return Ran(summary=summary, folder=folder)
+
+
+def _card(request: LocalRun) -> RunCard:
+    """The card of the unfinished run of this very specification on this server, or a new one."""
+    server = "embedded" if request.dsn is None else masked(request.dsn)
+    if not request.fresh:
+        for card in cards(request.home.state / "runs"):
+            same = (card.experiment, card.digest, card.server) == (
+                request.experiment.name,
+                request.experiment.digest,
+                server,
+            )
+            if same and card.state == "running":
+                return card
+    return RunCard(
+        run=secrets.token_hex(4),
+        experiment=request.experiment.name,
+        digest=request.experiment.digest,
+        server=server,
+        file=request.file,
+        started_ms=_now_ms(),
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Engine:
+    engine: Engine
+    journal: PostgresJournal
+
+
+async def _engine(request: LocalRun, stack: LocalStack, card: RunCard) -> _Engine:
+    await migrate(stack.journal_dsn)
+    await open_run(stack.journal_dsn, card.run, experiment=card.experiment, digest=card.digest)
+    journal = PostgresJournal(stack.journal_dsn, card.run)
+    await journal.take_over()
+
+    def mint(run: str, attempt: str) -> str:
+        return mint_token(stack.signing_key, experiment=card.experiment, tenant=run, run=run, attempt=attempt)
+
+    world = World(
+        journal=journal,
+        substrate=stack.substrate,
+        ledger=stack.ledger,
+        now_ms=_now_ms,
+        new_nonce=lambda: secrets.token_hex(8),
+        mint_token=mint,
+    )
+    return _Engine(engine=Engine(request.experiment, card.run, world), journal=journal)
+
+
+def _on_step(show: Show, folder: Path, card: RunCard) -> Callable[[Step], None]:
+    written = 0.0
+
+    def on_step(step: Step) -> None:
+        nonlocal written
+        count = Count.of(step)
+        show.trials(count)
+        if time.monotonic() - written > CARD_SECONDS:
+            written = time.monotonic()
+            write_card(folder, replace(card, judged=count.judged, trials=count.trials))
+
+    return on_step
+
+
+def _prepared(show: Show, progress: Progress) -> None:
+    show.prepare(f"{progress.subject}: {progress.text}")
+
+
+def _provenance(request: LocalRun, stack: LocalStack, engine: Engine) -> Provenance:
+    state = engine.state
+    return Provenance(
+        killpoint=__version__,
+        substrate="local",
+        seed=request.experiment.seed,
+        started_ms=state.opened_ms or 0,
+        ended_ms=state.ended_ms,
+        versions=_sorted(stack.versions()),
+        platform=(
+            ("Postgres", stack.server.version),
+            ("Python", platform.python_version()),
+            ("Machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
+        ),
+        command=request.command,
+    )
+
+
+def _sorted(versions: Mapping[str, Mapping[str, str]]) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    return tuple((setup, tuple(sorted(of.items()))) for setup, of in sorted(versions.items()))
