@@ -12,36 +12,35 @@ from typing import TYPE_CHECKING
 from killpoint_crewai import checkpoints, states
 from killpoint_crewai.surroundings import settle
 from killpoint_steps import CHARGE_POINTS, Driven, Steps, carry_out
-from killpoint_worker import AssignmentError, Context, Description, Outcome
+from killpoint_worker import Assignment, AssignmentError, Context, Description, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 PERSIST = "crewai-persist"
 CHECKPOINT = "crewai-checkpoint"
+PARAMETERS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    PERSIST: {"payload": ("plain", "datetime", "unserializable")},
+    CHECKPOINT: {"events": ("method_execution_finished", "task_completed")},
+}
 
 
 class CrewAIProgram:
     """Runs workflow ``charge``; the assignment's setup says how its state is kept."""
 
     def describe(self) -> Description:
+        setup = _setup(Assignment.from_environment())
         return Description(
-            worker="crewai",
-            points=CHARGE_POINTS,
-            parameters={
-                "events": ("method_execution_finished", "task_completed"),
-                "payload": ("plain", "datetime", "unserializable"),
-            },
-            distributions=("crewai", "psycopg"),
+            worker=setup, points=CHARGE_POINTS, parameters=PARAMETERS[setup], distributions=("crewai", "psycopg")
         )
 
     def execute(self, context: Context) -> Outcome:
-        setup = _setup(context)
+        setup = _setup(context.assignment)
         settle(context.require_volume() / "crewai-home")
         return carry_out(context, lambda steps: _drive(setup, context, steps))
 
     def inspect(self, context: Context) -> Mapping[str, bool]:
-        if _setup(context) == PERSIST:
+        if _setup(context.assignment) == PERSIST:
             return {"charge": any(state.method == "charge" for state in states.read(context))}
         return {"charge": any("charge" in checkpoint.completed for checkpoint in checkpoints.read(context))}
 
@@ -58,10 +57,12 @@ def preload() -> None:
     import_module("killpoint_crewai.checkpointing")
 
 
-def _setup(context: Context) -> str:
-    setup = context.assignment.coordinates.setup
-    if setup not in {PERSIST, CHECKPOINT}:
-        raise AssignmentError(f"killpoint_crewai runs {PERSIST} and {CHECKPOINT}, not {setup!r}")
+def _setup(assignment: Assignment) -> str:
+    setup = assignment.coordinates.setup
+    if setup not in PARAMETERS:
+        raise AssignmentError(f"this worker is {' or '.join(PARAMETERS)}, the assignment asks for {setup!r}")
+    if assignment.workflow.name != "charge":
+        raise AssignmentError(f"this worker runs workflow charge, the assignment asks for {assignment.workflow.name!r}")
     return setup
 
 
