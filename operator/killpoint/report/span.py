@@ -10,9 +10,10 @@ from killpoint.model.evidence import AttemptEvidence, Effect, PointPassed, Reque
 from killpoint.report.chronicle import started_of, was_killed
 
 CUTS_MAX = 4
-CUT_SHARE = 0.3
+CUT_SHARE = 0.6
 """A pause is cut out where it is longer than this share of all that is left without it."""
 MARGIN = 0.07
+CUT_MIN_MS = 100
 STRETCH_MIN_MS = 20
 LANES_MAX = 6
 POINTS_MAX = 48
@@ -103,7 +104,7 @@ def stretches(moments: Sequence[float]) -> tuple[Stretch, ...]:
     left = times[-1] - times[0]
     cuts: list[float] = []
     for begin, end in pauses[:CUTS_MAX]:
-        if end - begin <= max(CUT_SHARE * (left - (end - begin)), STRETCH_MIN_MS):
+        if end - begin <= max(CUT_SHARE * (left - (end - begin)), CUT_MIN_MS):
             break
         cuts.append(end)
         left -= end - begin

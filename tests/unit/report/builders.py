@@ -232,7 +232,16 @@ def totals(cells: tuple[CellSummary, ...]) -> Totals:
 
 # --- Ugly ones -------------------------------------------------------------------------------------------------------
 
-UNMET = "crewai-persist, saved-random, charge.after: 5 of 5 trials are duplicate, expected exactly-once"
+
+def reasons_of(cells: Iterable[CellSummary]) -> tuple[str, ...]:
+    """What a summary says of its cells that are not met, or not known: their places and their reasons."""
+    kept = tuple(cells)
+    return tuple(
+        f"{', '.join(one.cell.coordinates.words().values())}: {'; '.join(one.reasons)}"
+        for state in (False, None)
+        for one in kept
+        if one.met is state
+    )
 
 
 def failing() -> ExperimentSummary:
@@ -250,7 +259,7 @@ def failing() -> ExperimentSummary:
             )
             cells.append(cell(setup=setup, key="saved-random", kill=kill, expected=once, story=story))
     ordered = [c for setup in SETUPS for c in cells if c.cell.coordinates.setup == setup]
-    return summary("crash-table", ordered, result=Result.FAIL, reasons=(UNMET, UNMET.replace("after", "recorded")))
+    return summary("crash-table", ordered, result=Result.FAIL, reasons=reasons_of(ordered))
 
 
 def inconclusive() -> ExperimentSummary:
@@ -263,8 +272,7 @@ def inconclusive() -> ExperimentSummary:
         cell(setup="langgraph", kill=KILLS[1], story=missed),
         cell(setup="langgraph", kill=KILLS[2], stories={2: missed, 4: unread}),
     ]
-    reason = "langgraph, stable, charge.after: attempt 1 never passed charge.after in 5 of 5 trials"
-    return summary("unproven", cells, result=Result.INCONCLUSIVE, reasons=(reason,))
+    return summary("unproven", cells, result=Result.INCONCLUSIVE, reasons=reasons_of(cells))
 
 
 def running() -> ExperimentSummary:
@@ -309,7 +317,7 @@ def many_trials() -> ExperimentSummary:
     ]
     cells.append(cell(setup="langgraph", key="fresh", kill=KILLS[2], trials=40, expected=either, stories=raced))
     cells.append(cell(setup="langgraph", key="stable", kill=KILLS[2], trials=40))
-    return summary("race", cells, result=Result.INCONCLUSIVE, reasons=("2 of 320 trials are inconclusive",))
+    return summary("race", cells, result=Result.INCONCLUSIVE, reasons=reasons_of(cells))
 
 
 def all_axes() -> ExperimentSummary:
@@ -330,7 +338,7 @@ def all_axes() -> ExperimentSummary:
     ]
     story = Story(charges=1)
     cells.append(cell(setup="langgraph", kill=twice, trials=2, story=replace(story, killed=False)))
-    return summary("all-axes", cells, result=Result.INCONCLUSIVE, reasons=("1 cell is inconclusive",))
+    return summary("all-axes", cells, result=Result.INCONCLUSIVE, reasons=reasons_of(cells))
 
 
 HOSTILE = "<script>alert(\"1\")</script> & 'quoted' ]]> | `tick` \x1b[31m\x00 | [x](http://evil.example)"

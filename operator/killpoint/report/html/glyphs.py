@@ -12,7 +12,12 @@ from killpoint.report.terminal import DIGITS_MAX
 STACK_MAX = 3
 """Up to so many effects a trial has one dot for each, above it a number."""
 STEP = 10
+WIDTH = 112
 HEIGHT = 26
+MIDDLE = 13.0
+RISE = 8.2
+UNPROVEN = (99, "nb")
+"""The bar of the trials that prove nothing: the last one."""
 
 SHAPES = {
     "exactly-once": '<circle cx="8" cy="8" r="4" class="o"/>',
@@ -76,41 +81,56 @@ def dots(cell: CellSummary, action: str, *, label: str) -> Html:
     trials = max(cell.cell.trials, len(cell.trials))
     if trials > DIGITS_MAX:
         return _bars(cell, action, trials=trials, label=label)
-    width = trials * STEP
     counts = cell.effects(action)
+    stacks = [_stack(record, number) for record, number in zip(cell.trials, counts, strict=True)]
+    base = MIDDLE + RISE / 2 * (max(stacks, default=1) - 1)
     marks = [
-        _column(record, counts[index] if index < len(counts) else None, x=index * STEP + STEP // 2)
-        for index, record in enumerate(cell.trials)
+        _column(record, stack, number or 0, x=index * STEP + STEP // 2, base=base)
+        for index, (record, stack, number) in enumerate(zip(cell.trials, stacks, counts, strict=True))
     ]
-    marks += [_use("pending", x=index * STEP + STEP // 2) for index in range(len(cell.trials), trials)]
-    return svg("svg", *marks, cls="s", width=width, height=HEIGHT, role="img", aria_label=label)
+    marks += [_use("pending", x=index * STEP + STEP // 2, y=base) for index in range(len(cell.trials), trials)]
+    return svg(
+        "svg",
+        *marks,
+        cls="s",
+        viewbox=f"0 0 {trials * STEP} {HEIGHT}",
+        width=trials * STEP,
+        height=HEIGHT,
+        role="img",
+        aria_label=label,
+    )
 
 
-def _column(record: TrialRecord, effects: int | None, *, x: int) -> Html:
+def _stack(record: TrialRecord, effects: int | None) -> int:
+    """How many dots stand on one another for a trial: one for a shape, or for a number."""
+    plain = shape_of(record) in {"exactly-once", "duplicate"} and effects
+    return effects if plain and effects and effects <= STACK_MAX else 1
+
+
+def _column(record: TrialRecord, stack: int, effects: int, *, x: int, base: float) -> Html:
     name = shape_of(record)
-    verdict = None if record.judgement is None else record.judgement.verdict
-    plain = name in {"exactly-once", "duplicate"} and effects is not None and effects > 0
-    if not plain:
-        return _use(name, x=x)
-    cls = "d" if verdict in HARM else "k" if record.evidence.coordinates.kill.is_control else "o"
-    number = effects or 0
-    if number > STACK_MAX:
-        return Html(svg("circle", cx=x, cy=19, r=3.4, cls=cls) + svg("text", f"{number}", x=x, y=12, cls="few"))
-    return Html("".join(svg("circle", cx=x, cy=21 - 8.2 * level, r=3.4, cls=cls) for level in range(number)))
+    if name not in {"exactly-once", "duplicate"} or effects == 0:
+        return _use(name, x=x, y=base)
+    harm = record.judgement is not None and record.judgement.verdict in HARM
+    cls = "d" if harm else "k" if record.evidence.coordinates.kill.is_control else "o"
+    if effects > STACK_MAX:
+        dot = svg("circle", cx=x, cy=base + 5, r=3.4, cls=cls)
+        return Html(dot + svg("text", f"{effects}", x=x, y=base, cls="few"))
+    return Html(
+        "".join(svg("circle", cx=x, cy=round(base - RISE * level, 1), r=3.4, cls=cls) for level in range(stack))
+    )
 
 
-def _use(name: str, *, x: int) -> Html:
-    return svg("use", href=f"#g-{name}", x=x - 6, y=14, width=12, height=12)
+def _use(name: str, *, x: int, y: float) -> Html:
+    return svg("use", href=f"#g-{name}", x=x - 6, y=y - 6, width=12, height=12)
 
 
 def _bars(cell: CellSummary, action: str, *, trials: int, label: str) -> Html:
     bins: dict[tuple[int, str], int] = {}
     for record, effects in zip(cell.trials, cell.effects(action), strict=True):
-        name = shape_of(record)
-        proves = name in {"pending", "set-apart", "inconclusive"} or effects is None
-        bins[(99, "nb") if proves else (effects or 0, _bar_class(record))] = (
-            bins.get((99, "nb") if proves else (effects or 0, _bar_class(record)), 0) + 1
-        )
+        proves = effects is not None and shape_of(record) not in {"pending", "set-apart", "inconclusive"}
+        place = (effects or 0, _bar_class(record)) if proves else UNPROVEN
+        bins[place] = bins.get(place, 0) + 1
     rows = sorted(bins.items())
     bars = (
         svg("rect", x=0, y=index * 9 + 1, width=max(60 * number / trials, 1.5), height=7, cls=cls)
@@ -127,20 +147,20 @@ def where(kill: Kill, steps: tuple[str, ...]) -> Html:
     """The run as a row of steps, with a cross where the first kill falls. Empty for a control."""
     if kill.is_control or not steps:
         return Html("")
-    width, gap = 112, 10
-    box = (width - gap * (len(steps) - 1)) / len(steps)
+    gap = min(26.0, WIDTH / len(steps) * 0.5)
+    box = (WIDTH - gap * (len(steps) + 0.5)) / len(steps)
     step, _, place = kill.at[0].partition("#")[0].rpartition(".")
-    parts = [svg("path", d=f"M0 7h{width}", cls="ax")]
-    parts += [
-        svg("rect", x=round(index * (box + gap), 1), y=4, width=round(box, 1), height=6, cls="st")
-        for index in range(len(steps))
-    ]
+    parts = [svg("path", d=f"M0 7h{WIDTH}", cls="ax")]
+    lefts = [gap / 2 + index * (box + gap) for index in range(len(steps))]
+    parts += [svg("rect", x=round(left, 1), y=4, width=round(box, 1), height=6, cls="st") for left in lefts]
     if step in steps:
-        begin = steps.index(step) * (box + gap)
-        at = begin + {"before": -gap / 2, "sent": box * 0.5, "after": box - 3, "recorded": box + gap / 2}.get(place, 0)
-        at = min(max(at, 4), width - 4)
+        left = lefts[steps.index(step)]
+        # The tick is the record: the step's result is in the store from there on.
+        parts.append(svg("path", d=f"M{left + box + gap / 2:.1f} 3v8", cls="rc"))
+        places = {"before": -gap / 4, "sent": box / 2, "after": box + gap / 4, "recorded": box + gap * 0.75}
+        at = left + places.get(place, -gap / 4)
         parts.append(svg("path", d=f"M{at - 3.5:.1f} 3.5l7 7m0-7l-7 7", cls="kx"))
-    return svg("svg", *parts, cls="m", viewbox=f"0 0 {width} 14", aria_hidden="true")
+    return svg("svg", *parts, cls="m", viewbox=f"0 0 {WIDTH} 14", aria_hidden="true")
 
 
 def verdict_shape(verdict: Verdict) -> Html:

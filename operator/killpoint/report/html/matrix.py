@@ -28,7 +28,7 @@ from killpoint.report.terminal import DIGITS_MAX, effects_text
 from killpoint.report.words import count, listing
 
 PLACES = {
-    "before": "not sent",
+    "before": "not begun",
     "sent": "sent, answer unread",
     "after": "done, not recorded",
     "recorded": "done and recorded",
@@ -94,8 +94,8 @@ def _head(summary: ExperimentSummary, matrix: Matrix) -> Html:
 def _column(kill: Kill, steps: tuple[str, ...]) -> Html:
     if kill.is_control:
         return el("th", el("span", "no kill"), el("small", "control"), scope="col", cls="ct")
-    place = kill.at[0].partition("#")[0].rpartition(".")[2] if len(kill.at) == 1 else ""
-    small = PLACES.get(place) or f"killed {len(kill.at)} times"
+    place = kill.at[0].partition("#")[0].rpartition(".")[2]
+    small = PLACES.get(place, "") if len(kill.at) == 1 else f"killed {len(kill.at)} times"
     step, dot, rest = kill_name(kill).partition(".")
     name = el("span", el("span", step + dot, cls="pre"), rest) if dot else el("span", step)
     return el("th", where(kill, steps), name, el("small", small), scope="col")
@@ -115,7 +115,10 @@ def _sum(records: list[TrialRecord]) -> Html:
     said += [f"{standings[one]} {one}" for one in (Standing.SET_APART, Standing.INCONCLUSIVE) if standings[one]]
     unexpected = standings[Standing.UNEXPECTED]
     alarm = el("b", f"{unexpected} not expected", cls="al") if unexpected else NOTHING
-    words = f"of {len(records)}: {', '.join(said)}" if said else f"of {len(records)}: no harm"
+    judged = sum(record.judgement is not None for record in records)
+    if not judged:
+        return el("span", "nothing judged", cls="sum")
+    words = f"of {judged:,}: {', '.join(said) if said else 'no harm'}"
     return el("span", words, ", " if unexpected else "", alarm, cls="sum")
 
 
@@ -163,14 +166,15 @@ def _foot(matrix: Matrix) -> Html:
         slots = [cell for group in matrix.groups for row in group.rows for cell in row.slots[index]]
         kept = [r for cell in slots for r in cell.trials if r.judgement is not None and not r.set_apart]
         harm = sum(number for verdict, number in tally(kept) if verdict in HARM)
-        cells.append(el("td", f"{harm}", " ", el("span", f"of {len(kept)}")))
+        said = (f"{harm}", " ", el("span", f"of {len(kept)}")) if kept else (el("span", "none judged"),)
+        cells.append(el("td", *said))
     return el("tfoot", el("tr", el("th", "harm", scope="row"), *cells))
 
 
 def _legend(summary: ExperimentSummary, action: str) -> Html:
     many = any(cell.cell.trials > DIGITS_MAX for cell in summary.cells)
     how = f"one bar for each number of {action}s" if many else f"one column a trial, one dot a {action}"
-    verdicts = {r.judgement.verdict for cell in summary.cells for r in cell.trials if r.judgement is not None}
+    verdicts = {v for cell in summary.cells for v, _ in tally(r for r in cell.trials if r.set_apart is None)}
     standings = {standing(record) for cell in summary.cells for record in cell.trials}
     items = [el("li", how)]
     items += [el("li", verdict_shape(verdict), verdict.value) for verdict in reversed(Verdict) if verdict in verdicts]

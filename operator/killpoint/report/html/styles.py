@@ -91,6 +91,7 @@ MATRIX = """
 .vg{display:grid;grid-template-columns:repeat(auto-fill,minmax(290px,1fr));gap:6px 24px;padding:10px 0 4px}
 .vg li{display:flex;gap:8px;align-items:center}
 .mx{width:100%;border-collapse:collapse;margin-top:14px;table-layout:fixed}
+.wd td>div{padding:4px 8px 4px 0!important}
 .mx.wd{table-layout:auto;width:auto;min-width:100%}
 .mx th{text-align:left;font-weight:400;vertical-align:bottom}
 .mx thead th{padding:0 12px 8px 0;font-size:13px;border-bottom:1px solid var(--ln2);line-height:1.35}
@@ -100,6 +101,7 @@ MATRIX = """
 .mx:not(.wd) th:first-child{width:118px}.mx:not(.wd) th.ct{width:112px}
 .m{display:block;width:112px;height:14px;margin-bottom:5px}
 .m .st,.tl .st{fill:var(--st)}
+.rc{stroke:var(--mu);stroke-width:2}
 .kx{stroke:var(--ink);stroke-width:2;stroke-linecap:round;fill:none}
 .gr th{padding:18px 0 5px;font-size:14px}
 .gr b{font-weight:600}
@@ -139,17 +141,20 @@ TRIAL = """
 .gap{margin:14px 10px 24px;border:dashed var(--ln2);border-width:0 1px;font-size:12px;line-height:1.35;
 color:var(--mu);display:flex;flex-direction:column;justify-content:center;gap:8px;text-align:center}
 .gap b{color:var(--ink);font-weight:600;display:block}
-.cols{display:grid;grid-template-columns:3fr 2fr;gap:28px 48px;margin-top:20px}
+.cols{display:grid;grid-template-columns:1fr 1fr;gap:28px 40px;margin-top:20px}
 .cols h4{margin-top:18px}.cols>div>h4:first-child{margin-top:0}
 .cols details{margin-top:10px}.cols summary{color:var(--mu)}
 .ev{margin-top:8px;font-size:13px}
 .ev li{display:grid;grid-template-columns:72px 1fr;gap:0 12px;padding:6px 0;border-top:1px solid var(--ln)}
 .ev li>span{color:var(--mu);text-align:right}
-.lt{border-collapse:collapse;width:100%;font-size:13px;margin-top:8px}
-.lt th{font-weight:400;color:var(--mu);font-size:12px;text-align:left;padding:0 14px 5px 0;white-space:nowrap}
-.lt td{border-top:1px solid var(--ln);padding:6px 14px 6px 0;white-space:nowrap}
+.lt{border-collapse:collapse;width:100%;font-size:12.5px;margin-top:8px}
+.lt th{font-weight:400;color:var(--mu);font-size:12px;text-align:left;padding:0 12px 5px 0;white-space:nowrap}
+.lt td{border-top:1px solid var(--ln);padding:6px 12px 6px 0;white-space:nowrap}
 .lt .r{text-align:right}
 .lt td:last-child,.lt th:last-child{padding-right:0}
+.ces{display:grid;grid-template-columns:repeat(auto-fill,minmax(340px,1fr));gap:0 24px}
+.ces>*{min-width:0}
+.ce[open]{grid-column:1/-1}
 .ce{border-top:1px solid var(--ln);padding:7px 0}
 .ce>summary>b{font-weight:600}
 .in{padding:6px 0 14px 14px}
@@ -201,6 +206,8 @@ section{padding-top:44px}
 .mx thead th{padding-right:0;font-size:12px}
 .mx.wd thead th{padding-right:12px}
 .mx tbody tr:not(.gr) th{font-size:11.5px;padding-right:4px}
+.mx:not(.wd) tbody th{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.mx .gr th{white-space:normal!important}
 .mx td>div{gap:4px;padding:0}
 .mx td a{padding:6px 0}
 .mx:not(.wd) .s{width:44px;height:auto}.mx:not(.wd) .ct .s{width:36px}
@@ -212,7 +219,7 @@ section{padding-top:44px}
 .gap b{display:inline}
 .gap span+span{margin-left:8px}
 .ph{display:inline}.dk{display:none}
-.cols,.cg{grid-template-columns:1fr}.pv{grid-template-columns:1fr 1fr;gap:12px 20px}
+.cols,.cg,.ces{grid-template-columns:1fr}.pv{grid-template-columns:1fr 1fr;gap:12px 20px}
 .ev li{grid-template-columns:58px 1fr}
 .rw{grid-template-columns:118px 1fr 42px;gap:8px;font-size:12.5px}
 .tl text{font-size:11px}

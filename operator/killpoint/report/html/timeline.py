@@ -18,6 +18,8 @@ CHARACTER_PIXELS = 6.6
 SHARE_MIN = 0.2
 """The least part of the width that a stretch gets, however short it is."""
 KEY_CHARACTERS = 10
+LABEL_MIN = 8
+"""Fewer characters than these say nothing."""
 TICKS = (1, 2, 5)
 
 
@@ -232,8 +234,11 @@ def _labels(panel: Panel, y: int) -> Iterator[Html]:
     """What each effect is, in two rows so that neighbours do not run into each other."""
     ends = [-100.0, -100.0]
     told = sorted(_told(panel), key=lambda pair: pair[0])
-    for at_ms, strong, words in told:
+    for at_ms, name, said in told:
         x = panel.x(at_ms)
+        most = max(int(panel.pixels / CHARACTER_PIXELS), 1)
+        strong = shorten(name, most)
+        words = shorten(said, most - len(strong) - 1) if most > len(strong) + LABEL_MIN else ""
         whole = f"{strong} {words}".strip()
         half = len(whole) * CHARACTER_PIXELS / 2 / panel.pixels * 100
         anchor, left = ("start", x) if x < half else ("end", x - 2 * half) if x > 100 - half else ("middle", x - half)
@@ -241,9 +246,8 @@ def _labels(panel: Panel, y: int) -> Iterator[Html]:
         ends[row] = left + 2 * half
         shift = {"start": -6, "end": 6}.get(anchor, 0)
         bold = svg("tspan", strong, cls="b")
-        yield svg(
-            "text", bold, f" {words}" if words else "", x=f"{x}%", dx=shift, y=y + 22 + 16 * row, text_anchor=anchor
-        )
+        more = svg("tspan", f" {words}", cls="dk") if words else NOTHING
+        yield svg("text", bold, more, x=f"{x}%", dx=shift, y=y + 22 + 16 * row, text_anchor=anchor)
 
 
 def _told(panel: Panel) -> Iterator[tuple[float, str, str]]:

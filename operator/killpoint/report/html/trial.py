@@ -12,7 +12,7 @@ from killpoint.report.html.timeline import timeline
 from killpoint.report.standing import Standing, expected_words, replay, standing
 from killpoint.report.words import clock, count, day, duration, money, shorten, since
 
-KEY_CHARACTERS = 28
+KEY_CHARACTERS = 16
 ROWS_MAX = 60
 """Rows of a ledger or a request log that are shown."""
 

@@ -16,7 +16,7 @@ from killpoint.report.words import count
 
 TRIALS_MAX = 1000
 """So many trials are shown with their evidence; of the rest only the number is said. About 8 KB each."""
-DRAWN_MAX = 300
+DRAWN_MAX = 400
 """So many of them have a time line; those that are not as expected, or prove nothing, before all others."""
 
 
@@ -68,7 +68,8 @@ def section(summary: ExperimentSummary, matrix: Matrix, choice: Choice) -> Html:
     for group in matrix.groups:
         cells = sorted(group.cells, key=lambda cell: matrix.columns.index(cell.cell.coordinates.kill))
         parts.append(el("h3", group.setup, cls="fh"))
-        parts += [_cell(summary, cell, matrix, choice) for cell in _in_rows(cells, matrix)]
+        entries = [_cell(summary, cell, matrix, choice) for cell in _in_rows(cells, matrix)]
+        parts.append(el("div", *entries, cls="ces"))
     return el("section", head, *parts, id="trials", aria_labelledby="h-trials")
 
 
@@ -98,9 +99,9 @@ def _cell(summary: ExperimentSummary, cell: CellSummary, matrix: Matrix, choice:
         Mark.MET: "as expected",
         Mark.UNMET: f"expected {expected_words(cell.expected)}",
         Mark.UNKNOWN: "not known",
-        Mark.PENDING: "not yet",
+        Mark.PENDING: "",
     }[said]
-    about = ", ".join((verdict_words(cell), words, *notes(cell)))
+    about = ", ".join(part for part in (verdict_words(cell), words, *notes(cell)) if part)
     heading = el(
         "summary", el("b", name), " ", sign(said), " ", el("span", about, cls="al" if said is Mark.UNMET else None)
     )
