@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,8 @@ SIGNING_KEY = "signing-key-that-nobody-may-print"
 ADMIN_TOKEN = "admin-token-that-nobody-may-print"
 CHARGE = {"order": "order-1", "amount": 4900, "currency": "EUR"}
 SECONDS_MAX = 30.0
+# Made once: reading the machine's certificates takes longer than a test does.
+CONTEXT = ssl.create_default_context()
 
 
 @contextlib.contextmanager
@@ -148,14 +151,19 @@ class Service:
         name = f"run-{secrets.token_hex(4)}"
         return Caller(self, tenant=f"tenant-of-{name}", run=name)
 
-    def admin(self, *runs: str) -> Any:  # noqa: ANN401 - a JSON document; its shape is what the tests are about
-        """The admin port's answer."""
-        answer = httpx.get(
-            f"http://127.0.0.1:{self.admin_port}/admin/v1/runs",
-            params=[("run", run) for run in runs],
+    def admin_client(self) -> httpx.Client:
+        """A client of the admin port."""
+        return httpx.Client(
+            base_url=f"http://127.0.0.1:{self.admin_port}",
             headers={"Authorization": f"Bearer {ADMIN_TOKEN}"},
             timeout=SECONDS_MAX,
+            verify=CONTEXT,
         )
+
+    def admin(self, *runs: str) -> Any:  # noqa: ANN401 - a JSON document; its shape is what the tests are about
+        """The admin port's answer."""
+        with self.admin_client() as client:
+            answer = client.get("/admin/v1/runs", params=[("run", run) for run in runs])
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -180,6 +188,7 @@ class Caller:
             base_url=self.service.url,
             headers={"Authorization": f"Bearer {self.token(run=run, attempt=attempt)}"},
             timeout=SECONDS_MAX,
+            verify=CONTEXT,
         )
 
     def charge(self, key: str | None = None, *, run: str | None = None, attempt: int = 1, **fields: object) -> Response:
@@ -222,12 +231,32 @@ def code(response: Response) -> str:
 
 
 @contextlib.contextmanager
-def no_commits(database_url: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+def no_commits(database_url: str) -> Iterator[None]:
     """While the block runs, every commit of an effect waits in the database, and reading does not."""
     with psycopg.connect(database_url) as connection:
         connection.execute("LOCK TABLE effects IN EXCLUSIVE MODE")
-        yield connection
+        yield
         connection.rollback()
+
+
+def waiting_backends(database_url: str) -> list[int]:
+    """The process ids of the service's sessions that wait for a lock."""
+    with psycopg.connect(database_url) as connection:
+        found = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            " AND starts_with(application_name, 'killpoint-payments/')"
+        ).fetchall()
+    return [int(str(pid)) for (pid,) in found]
+
+
+def unread_bytes(port: int) -> int:
+    """What has reached the connections of a port of this machine and was not read yet."""
+    unread = 0
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, queues, *_ = line.split()
+        if local.endswith(f":{port:04X}") and state == "01":  # established
+            unread += int(queues.partition(":")[2], 16)
+    return unread
 
 
 def scratch() -> tempfile.TemporaryDirectory[str]:

@@ -236,7 +236,7 @@ def test_looking_up_leaves_no_trace(caller: Caller) -> None:
 
 def test_the_admin_port_wants_its_own_token(caller: Caller) -> None:
     url = f"http://127.0.0.1:{caller.service.admin_port}/admin/v1/runs?run={caller.run}"
-    for bearer in ("", caller.token(), rig.SIGNING_KEY, rig.ADMIN_TOKEN[:-1]):
+    for bearer in ("x", caller.token(), rig.SIGNING_KEY, rig.ADMIN_TOKEN[:-1]):
         refused = httpx.get(url, headers={"Authorization": f"Bearer {bearer}"})
         assert (refused.status_code, code(refused)) == (401, "unauthorized")
 

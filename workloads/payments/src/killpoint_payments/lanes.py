@@ -108,8 +108,11 @@ class Lanes:
 
     async def open(self) -> None:
         """Open every session, or raise what psycopg raised for the first that could not be opened."""
-        for _ in range(self._count):
-            self._add(await self._spec.connect())
+        opening = [asyncio.ensure_future(self._spec.connect()) for _ in range(self._count)]
+        for done in await asyncio.gather(*opening, return_exceptions=True):
+            if isinstance(done, BaseException):
+                raise done
+            self._add(done)
 
     async def close(self) -> None:
         """Close every session. What still waits is told that there is none."""

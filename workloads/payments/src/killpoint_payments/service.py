@@ -62,28 +62,31 @@ async def _serve(settings: Settings, public: socket.socket, admin: socket.socket
         asyncio.ensure_future(server.serve(sockets=[listener]))
         for server, listener in zip(servers, (public, admin), strict=True)
     ]
-    loop = asyncio.get_running_loop()
-    starting = loop.create_task(_start(settings, ledger, name))
-
-    def stop() -> None:
+    starting = asyncio.ensure_future(_start(settings, ledger, name))
+    told_to_stop = asyncio.ensure_future(_signal())
+    try:
+        await asyncio.wait([starting, told_to_stop, *running], return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            readiness.ready = True
+            _announce(settings, public, admin)
+            await asyncio.wait([told_to_stop, *running], return_when=asyncio.FIRST_COMPLETED)
+    finally:
         starting.cancel()
+        told_to_stop.cancel()
         for server in servers:
             server.should_exit = True
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    try:
-        await starting
-        readiness.ready = True
-        _announce(settings, public, admin)
-    except asyncio.CancelledError:
-        if not servers[0].should_exit:
-            raise
-    finally:
-        if not readiness.ready:
-            stop()
         await asyncio.gather(*running)
+        await asyncio.gather(starting, told_to_stop, return_exceptions=True)
         await ledger.close()
+
+
+async def _signal() -> None:
+    """Return once the process is told to stop."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    await told.wait()
 
 
 def _servers(
@@ -167,8 +170,11 @@ def _announce(settings: Settings, public: socket.socket, admin: socket.socket) -
     )
     if settings.ready_file is not None:
         partial = settings.ready_file.with_name(f"{settings.ready_file.name}.{os.getpid()}")
-        partial.write_text(json.dumps(told), "utf-8")
-        partial.replace(settings.ready_file)
+        try:
+            partial.write_text(json.dumps(told), "utf-8")
+            partial.replace(settings.ready_file)
+        except OSError as error:
+            raise CannotServe(f"the ready file {settings.ready_file} cannot be written: {error.strerror}") from error
 
 
 def _listen(host: str, port: int) -> socket.socket:
