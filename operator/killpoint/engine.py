@@ -16,12 +16,13 @@ from killpoint.core.discover import discovered
 from killpoint.core.plan import Plan, ordered_of, plan, run_of
 from killpoint.core.state import AttemptState, RunState, TrialState, changes, fold
 from killpoint.core.summarize import Run, run_from_state, verdict_on
-from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Start, StartAgain
+from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Release, Start, StartAgain
 from killpoint.model.cells import AttemptId
 from killpoint.model.events import (
     AttemptIntended,
     AttemptKillIntended,
     AttemptLaunched,
+    AttemptReleased,
     Event,
     LedgerRead,
     RunEnded,
@@ -170,21 +171,29 @@ class Engine:
         again = [action.attempt for action in actions if isinstance(action, StartAgain)]
         intents: list[Event] = [self._intent(start) for start in starts]
         intents += [
-            AttemptKillIntended(attempt=kill.attempt, reason=kill.reason)
+            AttemptKillIntended(attempt=kill.attempt, reason=kill.reason, scheduled=kill.scheduled)
             for kill in kills
-            if self._attempt(kill.attempt).kill_intended is None
+            if not self._is_intended(kill)
         ]
+        releases = [action.attempt for action in actions if isinstance(action, Release)]
+        intents += [AttemptReleased(attempt=of) for of in releases if not self._attempt(of).released]
         if records or intents:
             await self._append(*records, *intents)
         await self._launch([*again, *(start.attempt for start in starts)])
         for kill in kills:
-            await self._world.substrate.kill(kill.attempt)
+            await self._world.substrate.kill(kill.attempt, kill.method)
+        for attempt in releases:
+            await self._world.substrate.release(attempt)
         for action in actions:
             if isinstance(action, CleanUp):
                 await self._world.substrate.clean_up(action.attempts)
         if any(isinstance(action, Finish) for action in actions):
             await self._finish()
-        return bool(records or starts or again)
+        return bool(records or intents or again)
+
+    def _is_intended(self, kill: KillFromOutside) -> bool:
+        attempt = self._attempt(kill.attempt)
+        return attempt.kill_requested if kill.scheduled else attempt.kill_intended is not None
 
     def _intent(self, start: Start) -> AttemptIntended:
         return AttemptIntended(
@@ -193,6 +202,7 @@ class Engine:
             action=start.action,
             scheduled=start.scheduled,
             nonce=self._world.new_nonce(),
+            method=start.method,
         )
 
     def _attempt(self, attempt: AttemptId) -> AttemptState:
@@ -217,6 +227,7 @@ class Engine:
             nonce=intended.nonce,
             action=intended.action,
             scheduled=intended.scheduled,
+            method=intended.method,
             coordinates=cell.coordinates,
             ordered=ordered_of(self._experiment.seed, attempt.trial),
         )

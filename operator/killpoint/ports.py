@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from killpoint.model.cells import AttemptId
+from killpoint.model.cells import AttemptId, Method
 from killpoint.model.events import Event, Recorded
 from killpoint.model.evidence import LedgerView
 from killpoint.model.observations import Observation
@@ -50,8 +50,14 @@ class Substrate(Protocol):
         for that.
         """
 
-    async def kill(self, attempt: AttemptId) -> None:
-        """SIGKILL an attempt from outside, as a deadline demands. Nothing to kill is a success."""
+    async def kill(self, attempt: AttemptId, method: Method) -> None:
+        """End an attempt from outside: a parked one as its cell demands, any other by SIGKILL at a deadline.
+
+        Nothing to kill is a success.
+        """
+
+    async def release(self, attempt: AttemptId) -> None:
+        """Let a frozen attempt go on. Doing it again is harmless."""
 
     async def observe(self, attempts: Sequence[AttemptId]) -> Mapping[AttemptId, Observation]:
         """What is known of each of these attempts. One that the substrate has never heard of is absent.

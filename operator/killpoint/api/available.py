@@ -13,7 +13,7 @@ from killpoint.model.workflows import WORKFLOWS
 
 STORES = ("postgres", "volume")
 RESUMES = ("continue", "resend")
-METHODS = tuple(method.value for method in Method)
+METHODS = (Method.SIGKILL.value,)
 LATER_AXES = ("delivery", "response", "guard", "target", "approval", "version")
 LATER_FIELDS = ("suspend", "abort", "retention", "retain_pods", "services")
 LATER_WORKER_FIELDS = (

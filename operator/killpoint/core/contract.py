@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from killpoint.core.points import place_of
-from killpoint.model.cells import AttemptId, Coordinates
+from killpoint.model.cells import AttemptId, Coordinates, Method
 from killpoint.model.evidence import Claim, Ordered, Outcome, OutcomeWord, PointPassed
 
 CONTRACT = 1
@@ -31,6 +31,7 @@ class Assigned:
     nonce: str
     action: str
     scheduled: str | None
+    method: Method
     coordinates: Coordinates
     ordered: tuple[Ordered, ...]
 
@@ -63,15 +64,26 @@ def assignment_of(assigned: Assigned) -> dict[str, object]:
                 if operation.amount
             ]
         },
-        "schedule": _schedule(assigned.scheduled),
+        "schedule": _schedule(assigned.scheduled, assigned.method),
     }
 
 
-def _schedule(scheduled: str | None) -> list[dict[str, object]]:
+DO = {
+    Method.SIGKILL: "die",
+    Method.EXIT: "exit",
+    Method.OUT_OF_MEMORY: "out-of-memory",
+    Method.DELETE_POD: "park",
+    Method.EVICT: "park",
+    Method.FREEZE: "freeze",
+}
+"""Method → the word of the contract for what the worker does at the point."""
+
+
+def _schedule(scheduled: str | None, method: Method) -> list[dict[str, object]]:
     if scheduled is None:
         return []
     place = place_of(scheduled)
-    return [{"point": f"{place.step}.{place.place}", "occurrence": place.occurrence, "do": "die"}]
+    return [{"point": f"{place.step}.{place.place}", "occurrence": place.occurrence, "do": DO[method]}]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

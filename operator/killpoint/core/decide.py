@@ -15,9 +15,9 @@ from killpoint.core.judge import judge_safely
 from killpoint.core.plan import Plan, control_of, ordered_of, run_of
 from killpoint.core.points import check_by_inspection, check_by_ledger, landed, needs_inspection
 from killpoint.core.state import AttemptState, RunState, TrialState, evidence_of
-from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Start, StartAgain
-from killpoint.model.cells import AttemptId, Cell, Role, TrialId
-from killpoint.model.events import AttemptEnded, LedgerRead, PointChecked, TrialJudged
+from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Release, Start, StartAgain
+from killpoint.model.cells import AttemptId, Cell, Method, Role, TrialId
+from killpoint.model.events import AttemptEnded, AttemptParked, LedgerRead, PointChecked, TrialJudged
 from killpoint.model.evidence import AttemptEnd, EndReason, LedgerView, TrialEvidence
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Cause, Judgement, Verdict
@@ -90,14 +90,27 @@ def _for_running(situation: Situation, attempt: AttemptState) -> Iterator[Action
     if seen is not None and seen.end is not None:
         yield Record(event=AttemptEnded(attempt=attempt.id, end=_as_ended(attempt, seen.end)))
     elif seen is not None:
-        reason = _deadline_passed(situation, attempt, seen)
-        if reason is not None:
-            yield KillFromOutside(attempt=attempt.id, reason=reason)
+        yield from _for_living(situation, attempt, seen)
     elif attempt.launched:
         vanished = AttemptEnd(reason=EndReason.VANISHED, at_ms=situation.observed.now_ms)
         yield Record(event=AttemptEnded(attempt=attempt.id, end=vanished))
     else:
         yield StartAgain(attempt=attempt.id)
+
+
+def _for_living(situation: Situation, attempt: AttemptState, seen: Observation) -> Iterator[Action]:
+    reason = _deadline_passed(situation, attempt, seen)
+    if reason is not None:
+        yield KillFromOutside(attempt=attempt.id, reason=reason)
+    elif seen.parked_at is None or seen.parked_at != attempt.scheduled:
+        return
+    elif attempt.parked_ms is None:
+        yield Record(event=AttemptParked(attempt=attempt.id, point=seen.parked_at))
+    elif attempt.method is Method.FREEZE:
+        yield Release(attempt=attempt.id)  # its release is journaled, and did not reach it yet
+    else:
+        words = f"the cell is about {attempt.method} at {attempt.scheduled}"
+        yield KillFromOutside(attempt=attempt.id, reason=words, method=attempt.method, scheduled=True)
 
 
 def _as_ended(attempt: AttemptState, end: AttemptEnd) -> AttemptEnd:
@@ -120,7 +133,7 @@ def _deadline_passed(situation: Situation, attempt: AttemptState, seen: Observat
 
 
 def _for_ended(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[Action]:
-    """Every attempt is over: ask the world whether it is quiet, and go on when it is."""
+    """Every attempt is over, or frozen: ask the world whether it is quiet, and go on when it is."""
     view = situation.observed.ledgers.get(_run(situation, trial))
     noise = _noise(situation, trial, view)
     if view is None or noise is not None:
@@ -129,12 +142,20 @@ def _for_ended(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[
         return
     last = trial.executors[-1] if trial.executors else None
     if last is None or not landed(last.evidence):
-        yield Record(event=LedgerRead(trial=trial.id, view=view))
+        yield from _conclude(trial, view)
     elif last.check is None:
         yield from _check(situation, trial, last, view)
     elif last.check.held and not situation.overdue:
         yield _resume(trial, last, cell)
     else:
+        yield from _conclude(trial, view)
+
+
+def _conclude(trial: TrialState, view: LedgerView) -> Iterator[Action]:
+    """No further executor is due: let the frozen ones go on to their own end, then take the evidence."""
+    frozen = trial.frozen
+    yield from (Release(attempt=attempt.id) for attempt in frozen)
+    if not frozen:
         yield Record(event=LedgerRead(trial=trial.id, view=view))
 
 
@@ -148,7 +169,8 @@ def _noise(situation: Situation, trial: TrialState, view: LedgerView | None) -> 
         return situation.observed.ledger_fault or "payments has not answered for this run"
     if view.in_flight:
         return f"payments still has {view.in_flight} requests of the run in flight"
-    for attempt in trial.attempts:
+    frozen = {attempt.id for attempt in trial.frozen}
+    for attempt in trial.attempts.keys() - frozen:  # a frozen one holds its sessions until it goes on
         sessions = situation.observed.sessions.get(attempt)
         if sessions is None:
             return f"the database could not be asked for sessions of attempt {attempt}"
@@ -180,7 +202,12 @@ def _resume(trial: TrialState, last: AttemptState, cell: Cell) -> Start:
     number = last.id.number
     at = cell.coordinates.kill.at
     scheduled = at[number] if number < len(at) else None
-    return Start(attempt=AttemptId(trial=trial.id, number=number + 1), action="resume", scheduled=scheduled)
+    return Start(
+        attempt=AttemptId(trial=trial.id, number=number + 1),
+        action="resume",
+        scheduled=scheduled,
+        method=cell.coordinates.kill.method,
+    )
 
 
 def _judgement(situation: Situation, trial: TrialState, cell: Cell) -> Judgement:
@@ -206,7 +233,12 @@ def _fresh_starts(situation: Situation) -> Iterator[Action]:
         return
     for trial, cell in islice(unstarted(situation), room):
         at = cell.coordinates.kill.at
-        yield Start(attempt=AttemptId(trial=trial, number=1), action="start", scheduled=at[0] if at else None)
+        yield Start(
+            attempt=AttemptId(trial=trial, number=1),
+            action="start",
+            scheduled=at[0] if at else None,
+            method=cell.coordinates.kill.method,
+        )
 
 
 def _failed_fast(situation: Situation) -> bool:

@@ -113,6 +113,9 @@ def _unconfirmed(number: int, point: str, attempt: AttemptEvidence) -> Finding:
         return _untrue(number, point, attempt.check)
     if (cause := _lost_attempt(end)) is not None:
         return _inconclusive(cause, f"attempt {number}: {failure_of(end)}")
+    if end.reason is EndReason.SIGNALED:
+        words = f"attempt {number} was killed by somebody else (exit code {end.exit_code}), not at {point} as planned"
+        return _inconclusive(Cause.INFRASTRUCTURE, words)
     if any(seen.spec == point for seen in end.points):
         words = f"attempt {number} passed {point}, but was not killed there: {failure_of(end)}"
         return _inconclusive(Cause.NOT_KILLED, words)

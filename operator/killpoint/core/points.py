@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import assert_never
 
+from killpoint.model.cells import Method
 from killpoint.model.evidence import (
     AttemptEnd,
     AttemptEvidence,
@@ -18,6 +20,9 @@ from killpoint.model.evidence import (
 )
 
 SIGKILL_EXIT = 137
+SIGTERM_EXIT = 143
+OWN_EXIT = 91
+"""What a worker exits with when it is scheduled to leave by itself (worker contract v1)."""
 NAME = re.compile(r"^(?P<step>[a-z0-9-]+)\.(?P<place>[a-z0-9-]+)(#(?P<occurrence>[1-9][0-9]*))?$")
 
 _REACHED_THE_TARGET = (RequestOutcome.COMMITTED, RequestOutcome.REPLAYED)
@@ -41,18 +46,37 @@ def place_of(point: str) -> Place:
 
 
 def landed(attempt: AttemptEvidence) -> bool:
-    """Whether the scheduled kill landed: the process died of SIGKILL and its last word is the point's line."""
+    """Whether the scheduled kill landed, with the proof that its method asks for.
+
+    Each but a freeze: the attempt's last word is the point's line, and then it died as the method kills. What the
+    harness kills from outside was parked there and was asked for. A frozen attempt goes on later, so its proof is
+    that it was parked there.
+    """
+    if attempt.scheduled is None:
+        return False
+    if attempt.method is Method.FREEZE:
+        return attempt.parked_ms is not None
     end = attempt.end
-    return (
-        attempt.scheduled is not None
-        and end is not None
-        and end.reason is EndReason.SIGNALED
-        and end.exit_code == SIGKILL_EXIT
-        and end.outcome is None
-        and end.fault is None
-        and bool(end.points)
-        and end.points[-1].spec == attempt.scheduled
-    )
+    if end is None or end.outcome is not None or end.fault is not None or not end.points:
+        return False
+    return end.points[-1].spec == attempt.scheduled and _died_as_killed(attempt, end)
+
+
+def _died_as_killed(attempt: AttemptEvidence, end: AttemptEnd) -> bool:
+    match attempt.method:
+        case Method.SIGKILL:
+            return end.reason is EndReason.SIGNALED and end.exit_code == SIGKILL_EXIT
+        case Method.EXIT:
+            return end.reason is EndReason.EXITED and end.exit_code == OWN_EXIT
+        case Method.OUT_OF_MEMORY:
+            return end.reason is EndReason.OUT_OF_MEMORY
+        case Method.DELETE_POD | Method.EVICT:
+            asked = attempt.kill_requested and attempt.parked_ms is not None
+            return asked and end.exit_code in {SIGKILL_EXIT, SIGTERM_EXIT}
+        case Method.FREEZE:
+            return attempt.parked_ms is not None
+        case _:
+            assert_never(attempt.method)
 
 
 def needs_inspection(point: str) -> bool:
@@ -120,6 +144,7 @@ def failure_of(end: AttemptEnd) -> str:
         return _words_of(end.outcome)
     return {
         EndReason.TIMED_OUT: "it was past its deadline and was killed by the harness",
+        EndReason.OUT_OF_MEMORY: "it was killed at its memory limit",
         EndReason.VANISHED: "it is gone and nobody saw how",
         EndReason.NOT_STARTED: "it could not be started",
     }.get(end.reason, f"it ended with exit code {end.exit_code} and no outcome")

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import assert_never
 
-from killpoint.model.cells import AttemptId, Coordinates, Role, TrialId
+from killpoint.model.cells import AttemptId, Coordinates, Method, Role, TrialId
 from killpoint.model.events import (
     AttemptEnded,
     AttemptIntended,
     AttemptKillIntended,
     AttemptLaunched,
+    AttemptParked,
+    AttemptReleased,
     LedgerRead,
     PointChecked,
     Recorded,
@@ -30,6 +32,16 @@ from killpoint.model.evidence import (
 )
 from killpoint.model.findings import Judgement, Result
 
+AttemptEvent = (
+    AttemptIntended
+    | AttemptLaunched
+    | AttemptParked
+    | AttemptReleased
+    | AttemptKillIntended
+    | AttemptEnded
+    | PointChecked
+)
+
 
 class JournalLostError(Exception):
     """The journal lacks what its own events presuppose: it is not the journal of this run any more."""
@@ -46,12 +58,21 @@ class AttemptState:
     nonce: str
     intended_ms: int
     launched: bool = False
+    method: Method = Method.SIGKILL
+    parked_ms: int | None = None
+    released: bool = False
+    kill_requested: bool = False
+    """The kill that the cell is about was asked for from outside."""
     kill_intended: str | None = None
-    """Why the harness killed it from outside."""
+    """Why the harness killed it although the cell is not about that: a deadline."""
     end: AttemptEnd | None = None
     ended_ms: int | None = None
     """When the journal learned of the end: what waits for quiet counts from here."""
     check: PointCheck | None = None
+
+    @property
+    def frozen(self) -> bool:
+        return self.method is Method.FREEZE and self.parked_ms is not None and not self.released
 
     @property
     def evidence(self) -> AttemptEvidence:
@@ -60,6 +81,9 @@ class AttemptState:
             action=self.action,
             scheduled=self.scheduled,
             intended_ms=self.intended_ms,
+            method=self.method,
+            parked_ms=self.parked_ms,
+            kill_requested=self.kill_requested,
             end=self.end,
             check=self.check,
         )
@@ -88,7 +112,13 @@ class TrialState:
 
     @property
     def running(self) -> tuple[AttemptState, ...]:
-        return tuple(attempt for attempt in self.attempts.values() if attempt.end is None)
+        """The attempts that have not ended and are not frozen."""
+        return tuple(attempt for attempt in self.attempts.values() if attempt.end is None and not attempt.frozen)
+
+    @property
+    def frozen(self) -> tuple[AttemptState, ...]:
+        """The attempts that are stopped at their point until they are released."""
+        return tuple(attempt for attempt in self.attempts.values() if attempt.end is None and attempt.frozen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +166,15 @@ def _with_event(state: RunState, recorded: Recorded, trials: dict[TrialId, Trial
             trials[trial_id] = replace(_trial(trials, trial_id), ledger=recorded.event, judgement=None)
         case TrialJudged(trial=trial_id, judgement=judgement):
             trials[trial_id] = replace(_trial(trials, trial_id), judgement=judgement)
-        case AttemptIntended() | AttemptLaunched() | AttemptKillIntended() | AttemptEnded() | PointChecked() as event:
+        case (
+            AttemptIntended()
+            | AttemptLaunched()
+            | AttemptParked()
+            | AttemptReleased()
+            | AttemptKillIntended()
+            | AttemptEnded()
+            | PointChecked() as event
+        ):
             trial_id = event.attempt.trial
             trial = trials.get(trial_id, TrialState(id=trial_id))
             attempt = _attempt_after(trial.attempts.get(event.attempt), event, recorded.at_ms)
@@ -174,7 +212,7 @@ def _trial(trials: Mapping[TrialId, TrialState], trial_id: TrialId) -> TrialStat
 
 def _attempt_after(
     before: AttemptState | None,
-    event: AttemptIntended | AttemptLaunched | AttemptKillIntended | AttemptEnded | PointChecked,
+    event: AttemptEvent,
     at_ms: int,
 ) -> AttemptState:
     if isinstance(event, AttemptIntended):
@@ -183,6 +221,7 @@ def _attempt_after(
             run=event.run,
             action=event.action,
             scheduled=event.scheduled,
+            method=event.method,
             nonce=event.nonce,
             intended_ms=at_ms,
         )
@@ -191,6 +230,12 @@ def _attempt_after(
     match event:
         case AttemptLaunched():
             return replace(before, launched=True)
+        case AttemptParked():
+            return replace(before, parked_ms=before.parked_ms or at_ms)
+        case AttemptReleased():
+            return replace(before, released=True)
+        case AttemptKillIntended(scheduled=True):
+            return replace(before, kill_requested=True)
         case AttemptKillIntended(reason=reason):
             return replace(before, kill_intended=before.kill_intended or reason)
         case AttemptEnded(end=end):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from killpoint.model.cells import AttemptId
+from killpoint.model.cells import AttemptId, Method
 from killpoint.model.events import Event
 
 
@@ -23,6 +23,7 @@ class Start:
     action: str
     """``start``, ``resume`` or ``inspect``."""
     scheduled: str | None
+    method: Method = Method.SIGKILL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,20 @@ class StartAgain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillFromOutside:
-    """End an attempt that is past a deadline."""
+    """End an attempt: one that is parked at its point, or one that is past a deadline."""
 
     attempt: AttemptId
     reason: str
+    method: Method = Method.SIGKILL
+    scheduled: bool = False
+    """Whether this is the kill that the cell is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Let a frozen attempt go on."""
+
+    attempt: AttemptId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,4 +63,4 @@ class Finish:
     """Nothing is left to do: audit the ledger once more and end the run."""
 
 
-Action = Record | Start | StartAgain | KillFromOutside | CleanUp | Finish
+Action = Record | Start | StartAgain | KillFromOutside | Release | CleanUp | Finish

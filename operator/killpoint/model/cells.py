@@ -12,9 +12,25 @@ CONTROL = "none"
 
 
 class Method(StrEnum):
-    """How an attempt is ended."""
+    """How an attempt is ended, or kept from going on, at a point."""
 
     SIGKILL = "sigkill"
+    """It kills itself in the very line after the point."""
+    EXIT = "exit"
+    """It leaves at once with its own exit code; nothing is flushed or closed."""
+    OUT_OF_MEMORY = "out-of-memory"
+    """It takes memory until the kernel kills it."""
+    DELETE_POD = "delete-pod"
+    """It parks, and its pod is deleted."""
+    EVICT = "evict"
+    """It parks, and its pod is evicted through the eviction API."""
+    FREEZE = "freeze"
+    """It is stopped, another executor takes over, and then it goes on: the zombie with a stale fence."""
+
+    @property
+    def parks(self) -> bool:
+        """Whether the attempt waits at the point for the harness to act."""
+        return self in {Method.DELETE_POD, Method.EVICT, Method.FREEZE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

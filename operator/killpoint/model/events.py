@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from killpoint.model.cells import AttemptId, TrialId
+from killpoint.model.cells import AttemptId, Method, TrialId
 from killpoint.model.evidence import AttemptEnd, LedgerView, PointCheck
 from killpoint.model.findings import Judgement, Result
 
@@ -39,6 +39,7 @@ class AttemptIntended:
     action: str
     scheduled: str | None
     nonce: str
+    method: Method = Method.SIGKILL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +50,28 @@ class AttemptLaunched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptParked:
+    """The attempt waits at its scheduled point."""
+
+    attempt: AttemptId
+    point: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptReleased:
+    """A frozen attempt is about to be let go on."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptKillIntended:
-    """The harness is about to kill an attempt that is past a deadline."""
+    """The harness is about to end an attempt: at its point, or because it is past a deadline."""
 
     attempt: AttemptId
     reason: str
+    scheduled: bool = False
+    """Whether this is the kill that the cell is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +119,8 @@ Event = (
     | ServicesSeen
     | AttemptIntended
     | AttemptLaunched
+    | AttemptParked
+    | AttemptReleased
     | AttemptKillIntended
     | AttemptEnded
     | PointChecked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from killpoint.model.cells import AttemptId, Coordinates, TrialId
+from killpoint.model.cells import AttemptId, Coordinates, Method, TrialId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,8 @@ class EndReason(StrEnum):
     SIGNALED = "signaled"
     TIMED_OUT = "timed-out"
     """The harness killed it: it was past its deadline."""
+    OUT_OF_MEMORY = "out-of-memory"
+    """The kernel killed it at its memory limit, and the kubelet says so."""
     VANISHED = "vanished"
     """It is gone and nobody saw how: the harness, or the machine, died with it."""
     NOT_STARTED = "not-started"
@@ -173,6 +175,12 @@ class AttemptEvidence:
     scheduled: str | None
     """The point at which it was to be killed."""
     intended_ms: int
+    method: Method = Method.SIGKILL
+    """How it was to be killed there."""
+    parked_ms: int | None = None
+    """When it was known to wait at its scheduled point."""
+    kill_requested: bool = False
+    """Whether the harness asked for its end there: a pod that is gone without that was not killed by it."""
     end: AttemptEnd | None = None
     check: PointCheck | None = None
 

@@ -17,6 +17,8 @@ class Observation:
     attempt: AttemptId
     pid: int | None = None
     started_ms: int | None = None
+    parked_at: str | None = None
+    """The point at which it waits to be killed or released."""
     lines: int = 0
     """Lines in its termination log so far, the header included."""
     end: AttemptEnd | None = None

@@ -9,7 +9,7 @@ import pytest
 
 from killpoint.core.summarize import summarize
 from killpoint.engine import Engine
-from killpoint.model.cells import AttemptId, Cell
+from killpoint.model.cells import AttemptId, Cell, Method
 from killpoint.model.events import Event
 from killpoint.model.findings import Cause, Result, Verdict
 from killpoint.model.rules import Rule
@@ -114,6 +114,48 @@ def test_every_point_of_the_control_is_a_cell() -> None:
         "finalize.before",
         "finalize.after",
     }
+
+
+METHODS = [Method.EXIT, Method.DELETE_POD, Method.EVICT]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_kills_with_its_own_proof(method: Method) -> None:
+    record = only_trial(Sim(experiment(cell(at=("charge.after",), method=method))))
+    assert record.judgement is not None
+    assert (record.judgement.verdict, record.judgement.kills_confirmed) == (Verdict.DUPLICATE, 1)
+
+
+def test_a_frozen_attempt_goes_on_after_another_took_over() -> None:
+    """The zombie: it was stopped before its charge, and charges when it is let go, after the resume has finished."""
+    record = only_trial(Sim(experiment(cell(at=("charge.before",), method=Method.FREEZE))))
+    assert record.judgement is not None
+    assert record.judgement.kills_confirmed == 1
+    assert dict(record.judgement.effects)["charge"] == 2
+    first, second = record.evidence.attempts
+    assert first.end is not None
+    assert second.end is not None
+    assert first.end.at_ms > second.end.at_ms
+
+
+def test_a_pod_that_somebody_else_deleted_is_not_our_kill() -> None:
+    sim = Sim(
+        experiment(cell(at=("charge.after",), method=Method.DELETE_POD), limits=replace(LIMITS, inconclusive_retries=0))
+    )
+    observe = sim.substrate.observe
+
+    async def deleted(attempts: Sequence[AttemptId]) -> object:
+        for attempt in sim.substrate.stopped:
+            if sim.substrate.seen[attempt].end is None:
+                await sim.substrate.kill(attempt, Method.DELETE_POD)
+        return await observe(attempts)
+
+    sim.substrate.observe = deleted  # type: ignore[assignment,method-assign]
+    record = only_trial(sim)
+    assert record.judgement is not None
+    assert record.judgement.verdict is Verdict.INCONCLUSIVE
+    assert record.judgement.findings[0].cause is Cause.INFRASTRUCTURE
+    assert record.judgement.kills_confirmed == 0
 
 
 FLAWS = [

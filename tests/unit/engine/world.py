@@ -11,7 +11,7 @@ from typing import Any
 
 from killpoint.engine import Engine, World
 from killpoint.journal.codec import decode, encode
-from killpoint.model.cells import AttemptId, Cell, Coordinates, Kill, Role
+from killpoint.model.cells import AttemptId, Cell, Coordinates, Kill, Method, Role
 from killpoint.model.events import Event, Recorded
 from killpoint.model.evidence import (
     AttemptEnd,
@@ -182,6 +182,21 @@ def _job(launch: Launch) -> dict[str, Any]:
 
 
 @dataclass
+class Execution:
+    """A worker in the midst of its script."""
+
+    launch: Launch
+    flaw: Flaw
+    effect: str | None
+    points: list[PointPassed] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        forgetful = ("prepare.before", "prepare.after", "finalize.before", "finalize.after")
+        recorded = SCRIPT[-2:] if self.effect else SCRIPT
+        self.script = iter(forgetful if self.flaw is Flaw.FORGETS_TO_CHARGE else recorded)
+
+
+@dataclass
 class FakeSubstrate:
     """Workers that run to their end at the moment of their launch."""
 
@@ -193,6 +208,8 @@ class FakeSubstrate:
     seen: dict[AttemptId, Observation] = field(default_factory=dict)
     launches: list[AttemptId] = field(default_factory=list)
     open_sessions: int = 0
+    stopped: dict[AttemptId, Execution] = field(default_factory=dict)
+    """Executions that wait at their point."""
     crash_after_launch: Callable[[AttemptId], bool] = lambda _: False
 
     async def launch(self, launch: Launch) -> None:
@@ -212,7 +229,12 @@ class FakeSubstrate:
             return Observation(attempt=launch.attempt, lines=1, started_ms=self.clock.now())
         if launch.attempt.role is Role.INSPECTOR:
             return Observation(attempt=launch.attempt, lines=2, end=self._inspected(launch))
-        end = self._run(launch, flaw)
+        execution = Execution(launch=launch, flaw=flaw, effect=self.store.get(launch.run))
+        ended = self._run(execution)
+        if ended is None:
+            self.stopped[launch.attempt] = execution
+            return Observation(attempt=launch.attempt, lines=2, parked_at=execution.points[-1].spec)
+        end = ended
         if flaw is Flaw.RUBBISH:
             end = replace(end, fault="line 1 of the termination log: not JSON: 'hello'", points=(), outcome=None)
         return Observation(attempt=launch.attempt, lines=len(end.points) + 1, end=end)
@@ -221,19 +243,24 @@ class FakeSubstrate:
         outcome = Outcome(word=OutcomeWord.INSPECTED, recorded=(("charge", launch.run in self.store),))
         return AttemptEnd(reason=EndReason.EXITED, exit_code=0, at_ms=self.clock.now(), outcome=outcome)
 
-    def _run(self, launch: Launch, flaw: Flaw) -> AttemptEnd:
+    def _run(self, execution: Execution) -> AttemptEnd | None:
+        """Run to the end, or to a point where the attempt parks or freezes: None."""
+        launch, flaw, points = execution.launch, execution.flaw, execution.points
         schedule: Any = launch.assignment["schedule"]
-        fatal = {entry["point"] for entry in schedule} if flaw is not Flaw.NEVER_DIES else set()
-        points: list[PointPassed] = []
-        effect = self.store.get(launch.run)
-        script = SCRIPT[-2:] if effect else SCRIPT
-        if flaw is Flaw.FORGETS_TO_CHARGE:
-            script = ("prepare.before", "prepare.after", "finalize.before", "finalize.after")
-        for point in script:
-            effect = self._do(launch, point, effect, flaw)
+        fatal = {entry["point"]: entry["do"] for entry in schedule} if flaw is not Flaw.NEVER_DIES else {}
+        for point in execution.script:
+            execution.effect = self._do(launch, point, execution.effect, flaw)
             points.append(PointPassed(point=point, at_ms=self.clock.now()))
-            if point in fatal:
-                return self._end(points, exit_code=137)
+            match fatal.get(point):
+                case "die":
+                    return self._end(points, exit_code=137)
+                case "exit":
+                    return self._end(points, exit_code=91)
+                case "park" | "freeze":
+                    return None
+                case _:
+                    continue
+        effect = execution.effect
         if flaw is Flaw.RAISES:
             outcome = Outcome(
                 word=OutcomeWord.FAILED, error_class="RuntimeError", error_message="dictionary changed size"
@@ -266,11 +293,17 @@ class FakeSubstrate:
             outcome=outcome,
         )
 
-    async def kill(self, attempt: AttemptId) -> None:
+    async def kill(self, attempt: AttemptId, method: Method) -> None:
         seen = self.seen[attempt]
         if seen.end is None:
-            end = AttemptEnd(reason=EndReason.SIGNALED, exit_code=137, at_ms=self.clock.now())
-            self.seen[attempt] = replace(seen, end=end)
+            stopped = self.stopped.get(attempt)
+            end = self._end(stopped.points if stopped else [], exit_code=137 if method is Method.SIGKILL else 143)
+            self.seen[attempt] = replace(seen, end=replace(end, reason=EndReason.SIGNALED))
+
+    async def release(self, attempt: AttemptId) -> None:
+        seen = self.seen[attempt]
+        if seen.end is None:
+            self.seen[attempt] = replace(seen, parked_at=None, end=self._run(self.stopped[attempt]))
 
     async def observe(self, attempts: Sequence[AttemptId]) -> Mapping[AttemptId, Observation]:
         return {attempt: self.seen[attempt] for attempt in attempts if attempt in self.seen}
@@ -295,9 +328,9 @@ LIMITS = Limits(
 )
 
 
-def cell(*, key: str = "none", at: tuple[str, ...] = (), setup: str = "sim", trials: int = 1) -> Cell:
-    kill = Kill(at=at, name="+".join(at)) if at else Kill()
-    return Cell(coordinates=Coordinates(setup=setup, key=key, kill=kill), trials=trials)
+def cell(*, key: str = "none", at: tuple[str, ...] = (), trials: int = 1, method: Method = Method.SIGKILL) -> Cell:
+    kill = Kill(at=at, name="+".join(at), method=method) if at else Kill()
+    return Cell(coordinates=Coordinates(setup="sim", key=key, kill=kill), trials=trials)
 
 
 def experiment(*cells: Cell, **changes: Any) -> Experiment:  # noqa: ANN401 - any field of an Experiment
