@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.contract.fixtures import NewTrial
@@ -9,7 +11,7 @@ from tests.contract.rig import LOG_BYTES_MAX, Setup, setups
 
 pytestmark = [pytest.mark.contract, pytest.mark.integration]
 
-WORKLOADS = ("langgraph", "shell")
+WORKLOADS = ("crewai", "langgraph", "llamaindex", "shell")
 """Folders of workloads/ whose setups are held to the contract. A new worker is added here, and nowhere else."""
 
 CELLS = [
@@ -28,6 +30,11 @@ KILLS = [
 
 each_cell = pytest.mark.parametrize(("setup", "store"), CELLS)
 each_kill = pytest.mark.parametrize(("setup", "store", "point"), KILLS)
+
+
+def contents(volume: Path) -> dict[Path, bytes]:
+    """Every file with its content, but for the shared memory that SQLite's readers coordinate by."""
+    return {path: path.read_bytes() for path in volume.rglob("*") if path.is_file() and not path.name.endswith("-shm")}
 
 
 @each_cell
@@ -117,10 +124,9 @@ def test_a_look_into_the_store_before_anything_was_written_finds_nothing(
 def test_a_look_into_the_store_changes_nothing_of_the_run(new_trial: NewTrial, setup: Setup, store: str) -> None:
     trial = new_trial(setup, store, key="none")
     trial.killed_at("charge.recorded")
-    before = {path.name: path.read_bytes() for path in trial.volume.iterdir() if not path.name.endswith("-shm")}
+    before = contents(trial.volume)
     trial.recorded()
-    after = {path.name: path.read_bytes() for path in trial.volume.iterdir() if not path.name.endswith("-shm")}
-    assert after == before
+    assert contents(trial.volume) == before
     assert trial.charges == 1
 
 

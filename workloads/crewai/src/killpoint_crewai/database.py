@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 SETUP_LOCK = 0x6B70_6361_0001
 """Advisory lock: ``CREATE TABLE IF NOT EXISTS`` by several workers at once raises a unique violation in all but one."""
 
+_CONNECT_SECONDS_MAX = 10
+
 Connection = psycopg.Connection[Any]
 
 
 def connect(url: str) -> Connection:
     """A connection on which each statement is a transaction of its own. The name to be seen by is in ``url``."""
     # Nothing is prepared on the server: a pooler that hands out connections by transaction would lose it.
-    return psycopg.connect(url, autocommit=True, prepare_threshold=None)
+    return psycopg.connect(url, autocommit=True, prepare_threshold=None, connect_timeout=_CONNECT_SECONDS_MAX)
 
 
 def has_table(connection: Connection, table: str) -> bool:

@@ -56,7 +56,10 @@ def read_volume(volume: Path, run: str) -> tuple[SavedState, ...]:
     path = in_volume(volume)
     if not path.is_file():
         return ()
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+    # A reader of a write-ahead database makes that log where there is none, unless it is told that nobody writes. Where
+    # a killed writer left one, it holds what was committed last and is read.
+    how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
+    with closing(sqlite3.connect(f"{path.as_uri()}?{how}", uri=True)) as connection:
         query = "SELECT id, method_name FROM flow_states WHERE flow_uuid = ? ORDER BY id"
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'flow_states'").fetchone() is None:
             return ()
