@@ -1,0 +1,88 @@
+"""The conditions of an experiment's status. Pure.
+
+``Complete`` is true at every end, so that one ``kubectl wait --for=condition=Complete`` never hangs; ``Passed`` says
+which end it was; ``Reconciling`` and ``Stalled`` are what kstatus looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from killpoint.api.v1alpha1.status import Condition, Known
+from killpoint.model.findings import Result
+from killpoint.model.summary import ExperimentSummary
+
+Type = Literal["Accepted", "Complete", "Passed", "Reconciling", "Stalled", "FaultConfirmed"]
+MESSAGE_CHARACTERS_MAX = 2048
+
+REASONS = {
+    Result.PASS: "AsExpected",
+    Result.FAIL: "NotAsExpected",
+    Result.INCONCLUSIVE: "Inconclusive",
+    Result.ERROR: "CouldNotExecute",
+}
+"""The result as the reason of a condition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """A condition without its times."""
+
+    type: Type
+    status: Known
+    reason: str
+    message: str = ""
+
+
+def conditions_of(
+    summary: ExperimentSummary, *, generation: int | None, started: str, ended: str | None
+) -> tuple[Condition, ...]:
+    """All conditions. Those that an end sets changed at the end, all others at the start."""
+    return tuple(
+        Condition(
+            type=said.type,
+            status=said.status,
+            reason=said.reason,
+            message=said.message[:MESSAGE_CHARACTERS_MAX],
+            observed_generation=generation,
+            last_transition_time=started if said.type == "Accepted" else ended or started,
+        )
+        for said in _said(summary)
+    )
+
+
+def _said(summary: ExperimentSummary) -> Iterator[_Said]:
+    result, running = summary.result, summary.result is None
+    progress = f"{summary.totals.judged} of {summary.totals.trials} trials judged"
+    reason = "Running" if result is None else REASONS[result]
+    why = summary.reasons[0] if summary.reasons else progress
+    yield _Said(type="Accepted", status="True", reason="Valid")
+    yield _Said(type="Complete", status=_known(not running), reason=reason, message=progress)
+    yield _Said(type="Passed", status=_passed(result), reason=reason, message=progress if running else why)
+    yield _Said(type="Reconciling", status=_known(running), reason=reason, message=progress)
+    stalled = result is Result.ERROR
+    yield _Said(type="Stalled", status=_known(stalled), reason=reason, message=why if stalled else "")
+    yield _faults(summary)
+
+
+def _passed(result: Result | None) -> Known:
+    if result is Result.PASS:
+        return "True"
+    return "False" if result is Result.FAIL else "Unknown"
+
+
+def _faults(summary: ExperimentSummary) -> _Said:
+    """Whether every kill that was planned is proven."""
+    planned, confirmed = summary.totals.kills_planned, summary.totals.kills_confirmed
+    message = f"{confirmed} of {planned} kills confirmed"
+    if confirmed >= planned:
+        return _Said(type="FaultConfirmed", status="True", reason="AllConfirmed", message=message)
+    if summary.result is None:
+        return _Said(type="FaultConfirmed", status="Unknown", reason="Running", message=message)
+    return _Said(type="FaultConfirmed", status="False", reason="KillsMissing", message=message)
+
+
+def _known(holds: bool) -> Known:  # noqa: FBT001 - the only argument is the truth value itself
+    return "True" if holds else "False"
