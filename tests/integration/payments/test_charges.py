@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
-from killpoint_payments.tokens import Bearer, mint_token
 
+from killpoint_payments.tokens import Bearer, mint_token
 from tests.integration.payments import rig
 from tests.integration.payments.rig import CHARGE, Caller, Service, code
 
@@ -47,7 +49,7 @@ def test_a_key_belongs_to_a_tenant_and_not_to_a_run(caller: Caller) -> None:
     [{"amount": 4901}, {"currency": "USD"}, {"order": "order-2"}, {"action": "tip"}, {"item": "sku-1"}],
     ids=lambda fields: next(iter(fields)),
 )
-def test_a_key_sent_again_with_another_payload_is_refused(caller: Caller, other: dict[str, object]) -> None:
+def test_a_key_sent_again_with_another_payload_is_refused(caller: Caller, other: dict[str, Any]) -> None:
     caller.charge("key-1")
     refused = caller.charge("key-1", **other)
     assert (refused.status_code, code(refused)) == (422, "idempotency-key-reused")
@@ -79,7 +81,7 @@ def test_a_key_of_a_charge_is_refused_for_a_refund(caller: Caller) -> None:
     ],
     ids=lambda fields: f"{next(iter(fields))}={str(next(iter(fields.values())))[:9]!r}",
 )
-def test_an_invalid_charge_is_refused_and_its_key_stays_free(caller: Caller, wrong: dict[str, object]) -> None:
+def test_an_invalid_charge_is_refused_and_its_key_stays_free(caller: Caller, wrong: dict[str, Any]) -> None:
     refused = caller.charge("key-1", **wrong)
     assert (refused.status_code, code(refused)) == (400, "invalid-request")
     assert next(iter(wrong)) in refused.json()["detail"]
@@ -149,9 +151,7 @@ def test_without_a_token_that_holds_nothing_is_done(caller: Caller, spoil: objec
 def test_a_token_of_another_signing_key_does_not_hold(caller: Caller) -> None:
     bearer = Bearer(experiment="crash-table", tenant=caller.tenant, run=caller.run, attempt=f"{caller.run}.1")
     forged = mint_token(b"another key", bearer)
-    refused = httpx.post(
-        f"{caller.service.url}/v1/charges", json=CHARGE, headers={"Authorization": f"Bearer {forged}"}
-    )
+    refused = httpx.post(f"{caller.service.url}/v1/charges", json=CHARGE, headers={"Authorization": f"Bearer {forged}"})
     assert (refused.status_code, code(refused)) == (401, "unauthorized")
     assert caller.effects() == []
 

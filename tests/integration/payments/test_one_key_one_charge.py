@@ -130,7 +130,9 @@ def test_each_key_is_one_charge_through_sigkills_and_no_acknowledged_one_is_miss
         broken += sum(client.broken for client in clients)
     effects = caller.effects()
     assert sorted(str(effect["key"]) for effect in effects) == sorted(answers)
-    assert {str(effect["id"]) for effect in effects} == {httpx.Response(201, content=body).json()["id"] for body in answers.values()}
+    assert {str(effect["id"]) for effect in effects} == {
+        httpx.Response(201, content=body).json()["id"] for body in answers.values()
+    }
     assert broken > 0, "no request was cut off, so the kills proved nothing"
 
 
@@ -156,7 +158,9 @@ def test_a_commit_that_outlives_its_service_is_over_before_the_next_boot_is_read
     assert (again.json()["id"], again.headers["idempotent-replayed"]) == (effect["id"], "true")
 
 
-def test_a_second_service_on_the_same_database_gives_up_and_says_why(service: Service, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_second_service_on_the_same_database_gives_up_and_says_why(
+    service: Service, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     second = Service(service.database_url, tmp_path_factory.mktemp("second"))
     second.launch("--orphans-seconds-max", "0.5")
     rig.until(lambda: second.exited, what="the second service gives up")

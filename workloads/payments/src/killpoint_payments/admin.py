@@ -53,7 +53,9 @@ def admin_app(admin: Admin) -> Starlette:
             found = await admin.ledger.evidence(asked)
         except (NoSession, SessionLost, StatementFailed, OSError, TimeoutError):
             return respond(problems.UNREADABLE)
-        return Response(json.dumps({"boot": admin.boot, "runs": found}, separators=(",", ":")), media_type="application/json")
+        return Response(
+            json.dumps({"boot": admin.boot, "runs": found}, separators=(",", ":")), media_type="application/json"
+        )
 
     return Starlette(routes=[Route("/admin/v1/runs", runs)], exception_handlers={HTTPException: http_problem})
 

@@ -61,7 +61,7 @@ def read_settings(environment: Mapping[str, str], options: argparse.Namespace) -
 
 def _migrate(environment: Mapping[str, str]) -> None:
     applied = migrate(_database_url(environment), application_name=f"{APPLICATION}-migrate")
-    print("applied: " + ", ".join(applied) if applied else "nothing to apply")  # noqa: T201 - the command's result
+    print("applied: " + ", ".join(applied) if applied else "nothing to apply")
 
 
 def _database_url(environment: Mapping[str, str]) -> str:
@@ -77,7 +77,7 @@ def _database_url(environment: Mapping[str, str]) -> str:
 
 
 def _fail(error: Exception, code: int) -> int:
-    print(f"killpoint-payments: {error}", file=sys.stderr)  # noqa: T201 - the command's result
+    print(f"killpoint-payments: {error}", file=sys.stderr)
     return code
 
 

@@ -33,12 +33,14 @@ async def commit(service: Service, resource: Resource, scope: Scope, receive: Re
     if body is None:
         # It hung up in the middle of its body: nothing was asked for, and nobody is there for an answer.
         return Response(status_code=400)
-    return await _commit(service, resource, bearer, _Sent(scope, body, service.now_ms()))
+    sent = _Sent(scope=scope, bearer=bearer, body=body, received_ms=service.now_ms())
+    return await _commit(service, resource, sent)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Sent:
     scope: Scope
+    bearer: Bearer
     body: bytes
     """One byte more than allowed stands for a body that is too large."""
     received_ms: int
@@ -51,25 +53,26 @@ async def _read_body(receive: Receive) -> bytes | None:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
-        body += message.get("body", b"")
+        part: bytes = message.get("body", b"")
+        body += part
         if len(body) > BODY_BYTES_MAX or not message.get("more_body", False):
             return body[: BODY_BYTES_MAX + 1]
 
 
-async def _commit(service: Service, resource: Resource, bearer: Bearer, sent: _Sent) -> Response:
+async def _commit(service: Service, resource: Resource, sent: _Sent) -> Response:
     if len(sent.body) > BODY_BYTES_MAX:
-        return await _refuse(service, resource, bearer, sent, problems.TOO_LARGE)
+        return await _refuse(service, resource, sent, problems.TOO_LARGE)
     try:
         intent = Intent(
             id=f"{resource.prefix}_{secrets.token_hex(12)}",
             kind=resource.kind,
-            bearer=bearer,
+            bearer=sent.bearer,
             payload=resource.read(sent.body),
             key=read_key(header_of(sent.scope, b"idempotency-key")),
             received_ms=sent.received_ms,
         )
     except InvalidPayload as error:
-        return await _refuse(service, resource, bearer, sent, problems.invalid(str(error)))
+        return await _refuse(service, resource, sent, problems.invalid(str(error)))
     try:
         answer = await service.ledger.commit(intent)
     except (NoSession, SessionLost, StatementFailed) as failure:
@@ -77,14 +80,14 @@ async def _commit(service: Service, resource: Resource, bearer: Bearer, sent: _S
     return _answered(answer)
 
 
-async def _refuse(service: Service, resource: Resource, bearer: Bearer, sent: _Sent, problem: Problem) -> Response:
+async def _refuse(service: Service, resource: Resource, sent: _Sent, problem: Problem) -> Response:
     action, order = glimpse(sent.body, action_field=resource.action_field, action=resource.action)
     try:
         key = read_key(header_of(sent.scope, b"idempotency-key"))
     except InvalidPayload:
         key = None  # the answer is about it; an unreadable key is not logged as one
     refusal = Refusal(
-        bearer=bearer,
+        bearer=sent.bearer,
         kind=resource.kind,
         action=action,
         order=order,

@@ -271,4 +271,3 @@ class _Lane:
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)
             self._socket = -1
-

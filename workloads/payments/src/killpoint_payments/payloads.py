@@ -125,5 +125,3 @@ def _amount(fields: Mapping[str, object]) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= AMOUNT_MAX:
         return value
     raise InvalidPayload(f"amount: a whole number of minor units, 1 to {AMOUNT_MAX}")
-
-

@@ -94,9 +94,7 @@ async def http_problem(_: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise TypeError("registered for HTTPException alone") from error
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-    return respond(
-        Problem(status=error.status_code, code=code, detail=error.detail, headers=dict(error.headers or {}))
-    )
+    return respond(Problem(status=error.status_code, code=code, detail=error.detail, headers=dict(error.headers or {})))
 
 
 def header_of(scope: Scope, name: bytes) -> bytes | None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import psycopg
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.loops.auto import auto_loop_factory
 
 from killpoint_payments.admin import Admin, admin_app, fence_through
 from killpoint_payments.ledger import Ledger
@@ -39,7 +40,7 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; raises :class:`CannotServe` with what is missing."""
     public = _listen(settings.host, settings.port)
     admin = _listen(settings.host, settings.admin_port)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         runner.run(_serve(settings, public, admin))
 
 
@@ -53,9 +54,7 @@ class _Server(uvicorn.Server):
 
 async def _serve(settings: Settings, public: socket.socket, admin: socket.socket) -> None:
     name = f"{APPLICATION}/{settings.boot}"
-    ledger = Ledger(
-        database_url=settings.database_url, application_name=name, connections=settings.connections
-    )
+    ledger = Ledger(database_url=settings.database_url, application_name=name, connections=settings.connections)
     readiness = Readiness()
     servers = _servers(settings, ledger, readiness, public=public)
     running = [
@@ -163,7 +162,7 @@ def _announce(settings: Settings, public: socket.socket, admin: socket.socket) -
         "pid": os.getpid(),
         "boot": settings.boot,
     }
-    print(  # noqa: T201 - the one line that says where the service listens
+    print(
         f"killpoint-payments listens on {settings.host}, port {told['port']}, admin port {told['admin_port']}",
         file=sys.stderr,
         flush=True,
@@ -189,17 +188,9 @@ def _listen(host: str, port: int) -> socket.socket:
         raise CannotServe(
             f"port {port} of {host} cannot be had: {error.strerror}; choose another one, or 0 for any that is free"
         ) from error
-    listener.setblocking(False)
+    listener.setblocking(False)  # noqa: FBT003 - the only way to say it
     return listener
 
 
 def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-
-
-def _loop_factory():  # type: ignore[no-untyped-def]
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

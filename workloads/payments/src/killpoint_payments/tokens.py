@@ -51,12 +51,11 @@ def verify_token(signing_key: bytes, token: bytes) -> Bearer:
 def _claims(encoded: bytes) -> Bearer:
     try:
         claims = json.loads(urlsafe_b64decode(encoded + b"=" * (-len(encoded) % 4)))
-        bearer = Bearer(
-            experiment=claims["e"], tenant=claims["tenant"], run=claims["run"], attempt=claims["attempt"]
-        )
+        bearer = Bearer(experiment=claims["e"], tenant=claims["tenant"], run=claims["run"], attempt=claims["attempt"])
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
         raise TokenRefused("the token's claims cannot be read") from error
-    for word in (bearer.experiment, bearer.tenant, bearer.run, bearer.attempt):
+    words: tuple[object, ...] = (bearer.experiment, bearer.tenant, bearer.run, bearer.attempt)
+    for word in words:
         if not isinstance(word, str) or not word or not word.isprintable():
             raise TokenRefused("the token's claims are not the four words experiment, tenant, run and attempt")
     return bearer
