@@ -141,7 +141,7 @@ def _matrix(summary: ExperimentSummary, paper: Paper) -> Iterator[str]:
             yield ""
         heads = [shorten(printable(kill_name(matrix.columns[index])), widths[index]) for index in block]
         head = GAP.join(text.ljust(widths[index]) for text, index in zip(heads, block, strict=True))
-        yield paper.ink(labels.text(matrix.axes) + GAP + head, Ink.FAINT)
+        yield paper.ink((labels.text(matrix.axes) + GAP + head).rstrip(), Ink.FAINT)
         for group in matrix.groups:
             yield _group_line(group, paper)
             yield from _rows(group, paper, labels=labels, columns=[(i, widths[i]) for i in block], action=action)
@@ -211,7 +211,9 @@ def _rows(group: Group, paper: Paper, *, labels: _Labels, columns: list[tuple[in
             for index, width in columns:
                 slot = row.slots[index]
                 entry = _entry(slot[depth], action) if depth < len(slot) else Entry(text="")
-                texts.append(paper.ink(shorten(entry.text, width).ljust(width), entry.ink))
+                said = shorten(entry.text, width)
+                # Padded outside of the ink, so that a line ends alike with color and without.
+                texts.append(paper.ink(said, entry.ink) + " " * (width - len(said)))
             yield (name if depth == 0 else " " * labels.width) + GAP + GAP.join(texts)
 
 

@@ -61,7 +61,7 @@ def tell(plan: Cell, *, number: int, story: Story) -> TrialEvidence:
     startup = STARTUP_MS.get(coordinates.setup, 900) + 37 * (number % 7)
     start = STARTED_MS + 2_000 * number + int(plan.id[:4], 16) * 8
     teller = _Teller(trial=trial, run=run, order=order, key=coordinates.key)
-    killed_at = coordinates.kill.name if story.killed and coordinates.kill.at else None
+    killed_at = coordinates.kill.at[0] if story.killed and coordinates.kill.at else None
     scheduled = coordinates.kill.at[0] if coordinates.kill.at else None
     attempts = [teller.attempt(1, start, startup, until=killed_at, scheduled=scheduled)]
     if killed_at:

@@ -238,7 +238,8 @@ body{zoom:.64}
 nav,button,.skip,.all{display:none!important}
 section{padding-top:30px}
 tfoot{display:table-row-group}
-.tg,.fl>li,figure,.mx tr,.ev li{break-inside:avoid}
+.tg,.fl>li,figure,.mx tr,.ev li,.one{break-inside:avoid}
+#trials:not(:has(details[open])),.ce:not([open]){display:none}
 h2,h3,h4,.sh,.tv,.fh,thead,.gr{break-after:avoid}
 @page{margin:14mm}}
 """
