@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 import psycopg
@@ -116,6 +117,7 @@ def test_one_key_is_one_charge_through_a_sigkill_of_the_service(service: Service
     assert len(set(service.boots)) == 2
 
 
+@pytest.mark.slow
 def test_each_key_is_one_charge_through_sigkills_and_no_acknowledged_one_is_missing(service: Service) -> None:
     caller = service.caller()
     rounds = 4
@@ -191,3 +193,43 @@ def answers(url: str) -> int:
         return httpx.get(url, verify=rig.CONTEXT).status_code
     except httpx.TransportError:
         return 0
+
+
+def test_when_all_sessions_are_ended_the_service_opens_others(service: Service) -> None:
+    caller = service.caller()
+    caller.charge("key-1")
+    with psycopg.connect(service.database_url) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND starts_with(application_name, 'killpoint-payments/')"
+        )
+    (answer,) = ask_at_once([Persistent(caller, "key-2", "order-2")])
+    assert answer.status_code == 201
+    rig.until(lambda: answers(f"{service.url}/readyz") == 200, what="it is ready again")
+    assert [effect["key"] for effect in caller.effects()] == ["key-1", "key-2"]
+
+
+@pytest.mark.slow
+def test_without_a_database_requests_are_refused_and_nothing_is_in_doubt_once_it_is_back(tmp_path: Path) -> None:
+    """Postgres itself is stopped under a request whose commit waits, and started again."""
+    with rig.scratch() as folder:
+        data = Path(folder) / "data"
+        with rig.postgres(data) as server:
+            service = Service(server, tmp_path)
+            service.start()
+            caller = service.caller()
+            with ThreadPoolExecutor(1) as pool, rig.no_commits(server):
+                first = pool.submit(caller.charge, "key-1")
+                rig.until(lambda: len(rig.waiting_backends(server)) == 1, what="the first is in flight")
+                rig.crash_postgres(data)
+                assert code(first.result()) == "outcome-unknown"
+            refused = caller.charge("key-2")
+            assert (refused.status_code, code(refused)) == (503, "database-unavailable")
+            assert (answers(f"{service.url}/readyz"), answers(f"{service.url}/healthz")) == (503, 200)
+        with rig.postgres(data):
+            rig.until(lambda: answers(f"{service.url}/readyz") == 200, what="it is ready again")
+            rig.until(lambda: caller.in_flight() == 0, what="it is known what became of it")
+            assert {(one["outcome"], one["key"]) for one in caller.requests()} >= {("failed", "key-1")}
+            assert caller.charge("key-1").status_code == 201
+            assert len(caller.effects()) == 1
+            assert service.stop() == 0

@@ -67,10 +67,10 @@ class SessionSpec:
             keepalives_idle=10,
             keepalives_interval=5,
             keepalives_count=3,
-            options=f"-c statement_timeout={self.statement_seconds_max * 1000}",
         )
-        for name, sql in self.statements.items():
-            connection.pgconn.prepare(name, sql.encode())
+        await connection.execute(f"SET statement_timeout = '{self.statement_seconds_max}s'".encode())
+        for name, statement in self.statements.items():
+            await connection.execute(b'PREPARE "%s" AS %s' % (name, statement.encode()))
         return connection
 
 
@@ -199,6 +199,7 @@ class _Lane:
         self._call: _Call | None = None
         self._rows: Rows | None = None
         self._error: StatementFailed | None = None
+        self._fatal = False
         self._loop.add_reader(self._socket, self._readable)
 
     def send(self, call: _Call) -> None:
@@ -244,12 +245,14 @@ class _Lane:
             columns = range(result.nfields)
             self._rows = [tuple(result.get_value(row, column) for column in columns) for row in range(result.ntuples)]
             return
+        # A session that is ended from outside may have committed just before: that is no plain refusal.
+        self._fatal = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED) in {b"FATAL", b"PANIC"}
         sqlstate = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
         message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"no message"
         self._error = StatementFailed(sqlstate=sqlstate.decode(), message=message.decode(errors="replace"))
 
     def _finish(self) -> None:
-        if self._pg.status == pq.ConnStatus.BAD:
+        if self._fatal or self._pg.status == pq.ConnStatus.BAD:
             # libpq reports a lost connection as an error result. What the transaction did is not known from it.
             self._break()
             return
