@@ -13,7 +13,7 @@ from killpoint.api.problems import Location, Position, Problem, ProblemsError, l
 from killpoint.api.salvage import place_of, salvage
 from killpoint.api.v1alpha1.spec import API_VERSION, KIND, CrashExperiment
 from killpoint.api.validate import own_problems, problems_of
-from killpoint.api.wording import problem_of
+from killpoint.api.wording import errors_in, problem_of
 from killpoint.model.catalog import Catalog
 
 BYTES_MAX = 1 << 20
@@ -84,7 +84,7 @@ def _loaded(document: Document, catalog: Catalog | None) -> CrashExperiment:
     try:
         experiment = CrashExperiment.model_validate_json(json.dumps(pruned))
     except ValidationError as error:
-        errors = error.errors(include_url=False)
+        errors = errors_in(error)
         found = [*document.problems, *map(problem_of, errors)]
         further = _further(pruned, map(place_of, errors), catalog)
         raise ProblemsError(_all_problems(document, found, further)) from None

@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from killpoint.api.document import Json
 from killpoint.api.problems import Location, Problem, path_of
 from killpoint.api.v1alpha1.spec import API_VERSION, KIND, CrashExperiment
+from killpoint.api.wording import errors_in
 
 ROUNDS_MAX = 8
 SPEC: Location = ("spec",)
@@ -68,7 +69,7 @@ def salvage(spec: Json, mistakes: Iterable[Location]) -> tuple[CrashExperiment, 
         try:
             return CrashExperiment.model_validate_json(json.dumps(rest.of(whole))), rest
         except ValidationError as error:
-            cut |= {rest.original(place_of(detail)) for detail in error.errors(include_url=False)}
+            cut |= {rest.original(place_of(detail)) for detail in errors_in(error)}
     return None
 
 

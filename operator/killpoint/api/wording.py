@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from killpoint.api.problems import Location, Problem, invalid, meant, nearest, path_of, unsupported
@@ -23,6 +24,16 @@ TYPES: Mapping[type, str] = {
     list: "array",
     dict: "object",
 }
+
+
+def errors_in(error: ValidationError) -> list[ErrorDetails]:
+    """The errors, each mistake once: pydantic calls a list with a wrong item too short, for what is left of it."""
+    details = error.errors(include_url=False)
+    return [detail for detail in details if detail["type"] != "too_short" or len(detail["input"]) == _left(detail)]
+
+
+def _left(detail: ErrorDetails) -> int:
+    return int(detail["ctx"]["actual_length"])
 
 
 def problem_of(error: ErrorDetails) -> Problem:
