@@ -26,6 +26,8 @@ from pathlib import Path
 LOCK = "requirements.lock"
 BOOTSTRAP = "requirements-bootstrap.lock"
 """uv alone, cut out of the root's lock: what pip installs so that uv can install the rest."""
+BOOTSTRAPS = (BOOTSTRAP, f"workloads/{BOOTSTRAP}")
+"""Twice: images of workloads are built from workloads/, and nothing outside of it is theirs to see."""
 HEADER = "# Made by `make lock` from {source}. Don't edit.\n# inputs sha256:{inputs}\n"
 INPUTS = re.compile(r"^# inputs sha256:([0-9a-f]{64})$", re.MULTILINE)
 PYTHON = "3.11"
@@ -143,9 +145,15 @@ def compile_lock(project: Project, *, upgrade: bool) -> None:
     pins = re.sub(r"^    # via -r -\n", "", project.lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
     header = HEADER.format(source=project.pyproject.name, inputs=inputs(project))
     project.lock.write_text(header + pins, encoding="utf-8")
-    first = project.folder / BOOTSTRAP
-    if project.is_root and not (first.is_file() and first.read_text("utf-8") == bootstrap(pins)):
-        first.write_text(bootstrap(pins), encoding="utf-8")
+    if project.is_root:
+        for first in bootstraps(project.folder):
+            if not (first.is_file() and first.read_text("utf-8") == bootstrap(pins)):
+                first.write_text(bootstrap(pins), encoding="utf-8")
+
+
+def bootstraps(root: Path) -> list[Path]:
+    """Where a bootstrap belongs, there or not."""
+    return [root / place for place in BOOTSTRAPS if (root / place).parent.is_dir()]
 
 
 def problems(root: Path) -> list[str]:
@@ -155,9 +163,15 @@ def problems(root: Path) -> list[str]:
         for project in projects(root)
         if (why := staleness(project)) is not None
     ]
-    lock, first = root / LOCK, root / BOOTSTRAP
-    if lock.is_file() and (not first.is_file() or first.read_text("utf-8") != bootstrap(lock.read_text("utf-8"))):
-        found.append(f"{BOOTSTRAP}: is not the uv of {LOCK}: run `make lock`")
+    lock = root / LOCK
+    if not lock.is_file():
+        return found
+    expected = bootstrap(lock.read_text("utf-8"))
+    found += [
+        f"{first.relative_to(root)}: is not the uv of {LOCK}: run `make lock`"
+        for first in bootstraps(root)
+        if not first.is_file() or first.read_text("utf-8") != expected
+    ]
     return found
 
 

@@ -30,7 +30,8 @@ def checkout(tmp_path: Path) -> Path:
     write(tmp_path / "workloads/x/pyproject.toml", WORKLOAD)
     for project in lock.projects(tmp_path):
         write(project.lock, lock.HEADER.format(source="pyproject.toml", inputs=inputs(project)) + UV)
-    write(tmp_path / lock.BOOTSTRAP, bootstrap(UV))
+    for place in lock.BOOTSTRAPS:
+        write(tmp_path / place, bootstrap(UV))
     return tmp_path
 
 
@@ -82,10 +83,11 @@ def test_a_missing_lock_is_found(checkout: Path) -> None:
     assert staleness(project(checkout)) == "is missing"
 
 
-def test_the_bootstrap_is_the_uv_of_the_lock(checkout: Path) -> None:
-    write(checkout / lock.BOOTSTRAP, bootstrap(UV).replace("1.0", "0.9"))
+@pytest.mark.parametrize("place", lock.BOOTSTRAPS)
+def test_each_bootstrap_is_the_uv_of_the_lock(checkout: Path, place: str) -> None:
+    write(checkout / place, bootstrap(UV).replace("1.0", "0.9"))
     (found,) = problems(checkout)
-    assert found.startswith(lock.BOOTSTRAP)
+    assert found.startswith(f"{place}: is not the uv")
 
 
 def test_the_bootstrap_holds_uv_with_its_hashes_and_nothing_else() -> None:
