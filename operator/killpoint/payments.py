@@ -19,6 +19,8 @@ from killpoint.ports import LedgerUnavailableError
 
 RUNS_IN_A_REQUEST_MAX = 100
 ANSWER_SECONDS_MAX = 20.0
+NO_RUN = "-"
+"""The service wants to be asked for a run; no run has this name."""
 
 
 class PaymentsLedger:
@@ -57,8 +59,11 @@ class PaymentsLedger:
 
     async def incarnation(self) -> str:
         """The service's boot id; see ``ports.Ledger``."""
-        document = await self._ask([])
-        return str(document.get("boot", ""))
+        document = await self._ask([NO_RUN])
+        try:
+            return str(document["boot"])
+        except KeyError as error:
+            raise LedgerUnavailableError(f"payments at {self._url} does not say which start of it answers") from error
 
     async def _ask(self, runs: Sequence[str]) -> Mapping[str, Any]:
         try:

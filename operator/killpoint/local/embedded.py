@@ -48,8 +48,11 @@ SETTINGS = {
 
 
 @asynccontextmanager
-async def embedded_postgres(home: Home, *, report: Report = silent) -> AsyncIterator[Server]:
-    """A running server. Raises PostgresNotStarted. Stopped at the end unless another killpoint uses it."""
+async def embedded_postgres(home: Home, *, report: Report = silent, durable: bool = True) -> AsyncIterator[Server]:
+    """A running server. Raises PostgresNotStarted. Stopped at the end unless another killpoint uses it.
+
+    Without ``durable`` it is faster, and a power cut may ruin it; that a process is killed never does.
+    """
     place = await asyncio.to_thread(find_place, home)
     users = FileLock(place.users_lock)
     try:
@@ -59,7 +62,7 @@ async def embedded_postgres(home: Home, *, report: Report = silent) -> AsyncIter
                     raise PostgresNotStarted(
                         f"{place.users_lock} is held exclusively by another program", remedy="End that program."
                     )
-                server = await _Embedded(place=place, report=report).ensure_running()
+                server = await _Embedded(place=place, report=report, durable=durable).ensure_running()
         except LockTimeout as error:
             raise PostgresNotStarted(
                 str(error), remedy="Another killpoint starts or stops this server; look for it, and end it."
@@ -67,14 +70,14 @@ async def embedded_postgres(home: Home, *, report: Report = silent) -> AsyncIter
         yield server
     finally:
         # Shielded: Ctrl-C cancels what we are in, and a server that is left running is a surprise.
-        await asyncio.shield(_leave(place, users))
+        await asyncio.shield(_leave(place, users, durable=durable))
 
 
-async def _leave(place: Place, users: FileLock) -> None:
+async def _leave(place: Place, users: FileLock, *, durable: bool) -> None:
     try:
         async with exclusive(place.change_lock, seconds=STOP_SECONDS_MAX):
             if users.try_exclusive():
-                await _Embedded(place=place, report=silent).stop()
+                await _Embedded(place=place, durable=durable).stop()
     except LockTimeout:
         # Another killpoint is starting or stopping it right now: it has users, or it is being stopped.
         return
@@ -95,7 +98,8 @@ class _Embedded:
     """The server at a place. Its methods are called under the change lock."""
 
     place: Place
-    report: Report = field(repr=False)
+    report: Report = field(repr=False, default=silent)
+    durable: bool = True
 
     async def ensure_running(self) -> Server:
         password = self._password()
@@ -109,8 +113,11 @@ class _Embedded:
         return await self._start(password)
 
     async def stop(self) -> None:
-        """Stop the server, fast, then by force. Nothing to stop is a success."""
-        for mode in ("fast", "immediate"):
+        """Stop the server, fast, then by force. Nothing to stop is a success.
+
+        By force it writes no checkpoint, and the next start reads its log instead: no loss but of time.
+        """
+        for mode in ("fast", "immediate") if self.durable else ("immediate",):
             if self._running() is None:
                 return
             await self._command(
@@ -163,7 +170,7 @@ class _Embedded:
         for _ in range(_STARTS_MAX):
             # A stale file of a killed server whose pid another process has by now would keep Postgres from starting.
             (self.place.data / "postmaster.pid").unlink(missing_ok=True)
-            settings = {**SETTINGS, "port": str(_free_port())}
+            settings = {**SETTINGS, "fsync": "on" if self.durable else "off", "port": str(_free_port())}
             options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
             code = await self._command(
                 "pg_ctl", "start", "-D", str(self.place.data), "-w", "-t", f"{START_SECONDS_MAX:.0f}",

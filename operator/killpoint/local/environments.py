@@ -78,6 +78,8 @@ class Environments:
 
     home: Home
     workloads: Workloads
+    user: Mapping[str, str] = field(repr=False)
+    """The harness's environment: it says where indexes and proxies are."""
     report: Report = field(default=silent, repr=False)
 
     async def ensure(self, project: str) -> WorkerEnvironment:
@@ -95,7 +97,7 @@ class Environments:
             if not _is_whole(folder):
                 await self._make_alone(project, lock, folder)
         except OSError as error:
-            raise _not_made(project, "its files", [str(error)]) from error
+            raise not_made(project, "its files", [str(error)]) from error
         return WorkerEnvironment(project=project, python=python, sources=sources)
 
     async def _make_alone(self, project: str, lock: Path, folder: Path) -> None:
@@ -131,7 +133,7 @@ class Environments:
         command = (_find_uv(), *arguments)
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE, cwd=self.home.environments, env=_uv_environment(os.environ),
+            stderr=asyncio.subprocess.PIPE, cwd=self.home.environments, env=_uv_environment(self.user),
             start_new_session=True,
         )  # fmt: skip
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
@@ -139,7 +141,7 @@ class Environments:
             async with asyncio.timeout(MAKE_SECONDS_MAX):
                 code = await self._follow(project, process, tail)
         except TimeoutError as error:
-            raise _not_made(
+            raise not_made(
                 project, " ".join(command), [*tail, f"not done after {MAKE_SECONDS_MAX:.0f} s: timed out"]
             ) from error
         finally:
@@ -148,7 +150,7 @@ class Environments:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if code != 0:
-            raise _not_made(project, " ".join(command), list(tail))
+            raise not_made(project, " ".join(command), list(tail))
 
     async def _follow(self, project: str, process: asyncio.subprocess.Process, tail: deque[str]) -> int:
         """Pass uv's lines on, keep the last ones, and return its exit code."""
@@ -190,7 +192,8 @@ def _uv_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**ours, "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}
 
 
-def _not_made(project: str, command: str, tail: list[str]) -> EnvironmentNotMade:
+def not_made(project: str, command: str, tail: list[str]) -> EnvironmentNotMade:
+    """The error for what uv said: the command, its last lines, and the remedy for what it seems to be."""
     text = " ".join(tail).lower()
     remedy = next(
         (remedy for words, remedy in _FAULTS if any(word in text for word in words)),

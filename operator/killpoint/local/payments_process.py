@@ -30,7 +30,6 @@ PROJECT = "payments"
 HOST = "127.0.0.1"
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 10.0
-RESTARTS_MAX = 5
 RESTART_PAUSE_SECONDS = 0.2
 
 
@@ -44,6 +43,7 @@ class PaymentsSettings:
     """For its ready file and its log."""
     user: Mapping[str, str] = field(repr=False)
     """The environment of the harness."""
+    restarts_max: int = 5
     signing_key: str = field(repr=False, default_factory=lambda: secrets.token_hex(32))
     admin_token: str = field(repr=False, default_factory=lambda: secrets.token_hex(32))
 
@@ -162,7 +162,7 @@ class PaymentsProcess:
             reason = await self._ended
             if self._launcher is not None:
                 await self._launcher.stop()
-            if self.restarts >= RESTARTS_MAX:
+            if self.restarts >= self.settings.restarts_max:
                 self.fault = f"died {self.restarts + 1} times, at last: {reason}"
                 self._tell(f"given up: {self.fault}")
                 return

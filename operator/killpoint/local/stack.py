@@ -105,9 +105,7 @@ async def local_stack(options: StackOptions) -> AsyncIterator[LocalStack]:
     """Start everything. Raises LocalError, before anything of the experiment has happened."""
     catalog = options.workloads.catalog()
     workers = await _workers(options, catalog)
-    payments_environment = await Environments(
-        home=options.home, workloads=options.workloads, report=options.report
-    ).ensure(PAYMENTS_PROJECT)
+    payments_environment = await _environments(options).ensure(PAYMENTS_PROJECT)
     run = RunFolder(folder=options.home.run(options.journal))
     async with AsyncExitStack() as stack:
         databases = await stack.enter_async_context(local_postgres(options.home, options.dsn, report=options.report))
@@ -149,7 +147,7 @@ async def _workers(options: StackOptions, catalog: Catalog) -> Mapping[str, Work
             f"no workload in {options.workloads.folder} has a setup {missing[0]!r}",
             remedy=f"There are: {', '.join(known)}.",
         )
-    environments = Environments(home=options.home, workloads=options.workloads, report=options.report)
+    environments = _environments(options)
     workers = {}
     for name in sorted(options.setups):
         setup = known[name]
@@ -159,6 +157,10 @@ async def _workers(options: StackOptions, catalog: Catalog) -> Mapping[str, Work
             project=options.workloads.project(setup.project),
         )
     return workers
+
+
+def _environments(options: StackOptions) -> Environments:
+    return Environments(home=options.home, workloads=options.workloads, user=options.user, report=options.report)
 
 
 def _finally(stack: AsyncExitStack, end: Callable[[], Awaitable[None]]) -> None:

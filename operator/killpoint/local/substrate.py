@@ -27,7 +27,7 @@ from killpoint.local.locks import FileLock
 from killpoint.local.processes import Process, at_home_below, identify, kill_session, see_dead
 from killpoint.local.progress import Progress, Report, Stage, silent
 from killpoint.local.workers import Mode, Worker
-from killpoint.model.cells import AttemptId
+from killpoint.model.cells import AttemptId, Method
 from killpoint.model.evidence import EndReason
 from killpoint.model.observations import Observation
 from killpoint.ports import Launch
@@ -120,16 +120,7 @@ class LocalSubstrate:
 
     async def warm_up(self) -> None:
         """Start every launcher now, so that the first attempts wait for no import. Raises WorkerNotStarted."""
-        for setup in self._settings.workers:
-            self._settings.report(Progress(stage=Stage.WORKERS, subject=setup, text="starting its launcher"))
-            try:
-                await self._launchers.of(setup)
-            except LauncherGone as error:
-                raise WorkerNotStarted(
-                    f"the worker of setup {setup} does not start: {error}",
-                    remedy=f"Its whole log: {self._settings.run.launcher(setup) / 'launcher.log'}",
-                ) from error
-            self._settings.report(Progress(stage=Stage.WORKERS, subject=setup, text="ready", done=True))
+        await asyncio.gather(*(self._warm_up(setup) for setup in self._settings.workers))
 
     async def launch(self, launch: Launch) -> None:
         """Start an attempt; see ``ports.Substrate``."""
@@ -157,7 +148,7 @@ class LocalSubstrate:
             async with asyncio.timeout(STARTED_SECONDS_MAX):
                 await known.started.wait()
 
-    async def kill(self, attempt: AttemptId) -> None:
+    async def kill(self, attempt: AttemptId, method: Method = Method.SIGKILL) -> None:  # noqa: ARG002 - one way here
         """SIGKILL an attempt; see ``ports.Substrate``."""
         known = self._known.get(attempt)
         if known is None or known.ended is not None or known.launcher is None:
@@ -165,6 +156,9 @@ class LocalSubstrate:
         self._known[attempt] = replace(known, killed=True)
         with contextlib.suppress(LauncherGone):  # and so is the attempt
             await known.launcher.signal(str(attempt), signal.SIGKILL)
+
+    async def release(self, attempt: AttemptId) -> None:
+        """Nothing is ever frozen here: what parks needs a cluster, and validation says so."""
 
     async def observe(self, attempts: Sequence[AttemptId]) -> Mapping[AttemptId, Observation]:
         """What is known of these attempts; see ``ports.Substrate``."""
@@ -189,6 +183,18 @@ class LocalSubstrate:
             freed |= {run.volume(attempt) for attempt in attempts}
         for folder in freed:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _warm_up(self, setup: str) -> None:
+        report = self._settings.report
+        report(Progress(stage=Stage.WORKERS, subject=setup, text="starting its launcher"))
+        try:
+            await self._launchers.of(setup)
+        except LauncherGone as error:
+            raise WorkerNotStarted(
+                f"the worker of setup {setup} does not start: {error}",
+                remedy=f"Its whole log: {self._settings.run.launcher(setup) / 'launcher.log'}",
+            ) from error
+        report(Progress(stage=Stage.WORKERS, subject=setup, text="ready", done=True))
 
     def _environment(self, launch: Launch, folder: AttemptFolder) -> dict[str, str]:
         """What the worker contract puts into an attempt's environment, on top of its launcher's."""
