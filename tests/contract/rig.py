@@ -221,11 +221,12 @@ class Ended:
 
 
 class Launcher:
-    """A launcher for one setup; attempts run one after another."""
+    """A launcher for one setup. Attempts may overlap; each is waited for by itself."""
 
     def __init__(self, setup: Setup, folder: Path) -> None:
         self._folder = folder
         self._number = 0
+        self._ended: dict[str, dict[str, Any]] = {}
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -262,7 +263,7 @@ class Launcher:
         log, output = self._folder / f"{self._number}.log", self._folder / f"{self._number}.out"
         env = {**env, "KILLPOINT_ASSIGNMENT": json.dumps(assignment), "KILLPOINT_TERMINATION_LOG": str(log)}
         self._send({"launch": identity, "env": env, "directory": str(self._folder), "output": str(output)})
-        launched = self._read()
+        launched = self._read_but_ends()
         assert launched.get("launched") == identity, launched
         return Started(launcher=self, assignment=assignment, identity=identity, log=log, output=output)
 
@@ -271,8 +272,9 @@ class Launcher:
         return self.begin(assignment, env).wait()
 
     def wait(self, started: Started) -> Ended:
-        ended = self._read()
-        assert ended.get("ended") == started.identity, ended
+        while started.identity not in self._ended:
+            self._keep_end(self._read())
+        ended = self._ended.pop(started.identity)
         return Ended(
             assignment=started.assignment,
             code=ended["code"],
@@ -280,6 +282,16 @@ class Launcher:
             log=started.log.read_text(encoding="utf-8"),
             output=started.output.read_text(encoding="utf-8", errors="replace"),
         )
+
+    def _read_but_ends(self) -> dict[str, Any]:
+        """The next report that is not the end of an attempt; those are kept for who waits."""
+        while "ended" in (report := self._read()):
+            self._keep_end(report)
+        return report
+
+    def _keep_end(self, report: dict[str, Any]) -> None:
+        assert "ended" in report, report
+        self._ended[report["ended"]] = report
 
     def _send(self, command: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None

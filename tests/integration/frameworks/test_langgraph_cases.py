@@ -1,0 +1,155 @@
+"""Public reports on LangGraph's recovery, as far as workflow ``charge`` can show them. Each test names its report."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.contract import rig
+from tests.contract.fixtures import NewTrial
+from tests.contract.rig import Setup, Trial, setups
+
+pytestmark = pytest.mark.integration
+
+(LANGGRAPH,) = setups("langgraph")
+STORES = ("postgres", "volume")
+VARIANT = Path(__file__).parent / "langgraph_variant" / "variant.py"
+
+
+@pytest.fixture(scope="session")
+def variant(tmp_path_factory: pytest.TempPathFactory) -> Setup:
+    """LangGraph's worker with faults: the same lock, the same package, and a main() that breaks something first."""
+    workload = tmp_path_factory.mktemp("variant") / LANGGRAPH.workload.name
+    (workload / "src").mkdir(parents=True)
+    shutil.copy(LANGGRAPH.workload / "requirements.lock", workload)
+    shutil.copy(VARIANT, workload / "src")
+    (workload / "src" / "killpoint_langgraph").symlink_to(LANGGRAPH.workload / "src" / "killpoint_langgraph")
+    return Setup(workload=workload, entry={**LANGGRAPH.entry, "name": "langgraph-variant", "module": "variant"})
+
+
+def with_fault(trial: Trial, *faults: str) -> Trial:
+    trial.further = {"VARIANT": " ".join(faults)}
+    return trial
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_killed_between_the_writes_of_the_charge_and_the_next_checkpoint_it_is_replayed_and_never_run_again(
+    new_trial: NewTrial, variant: Setup, store: str
+) -> None:
+    """langgraph#8039, #8234, as far as it is put right: writes that are committed are used."""
+    trial = with_fault(new_trial(variant, store, key="none", parameters={"durability": "sync"}), "slow-put")
+    trial.killed_at("charge.recorded")
+    resumed = with_fault(trial).resumed()
+    assert trial.charges == 1
+    assert resumed.points == ["finalize.before", "finalize.after"]
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize(("key", "charges"), [("none", 2), ("stable", 1)])
+def test_killed_where_the_next_checkpoint_is_put_the_charge_is_run_again_while_its_writes_are_under_way(
+    *, new_trial: NewTrial, variant: Setup, store: str, key: str, charges: int
+) -> None:
+    """langgraph#8039, #8234 still hold for 1.2.24: sync does not wait for a step's writes before it puts a checkpoint.
+
+    A version in which this fails has mended it.
+    """
+    trial = with_fault(new_trial(variant, store, key=key, parameters={"durability": "sync"}), "slow-writes")
+    trial.killed_at("charge.put")
+    assert trial.recorded() == {"charge": False}
+    trial.resumed()
+    assert trial.charges == charges
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_writes_without_their_checkpoint_are_not_a_record_and_are_not_called_one(
+    new_trial: NewTrial, variant: Setup, store: str
+) -> None:
+    """Under async a step's writes can be committed before the checkpoint that they belong to."""
+    written = with_fault(new_trial(variant, store, key="none", parameters={"durability": "async"}), "slow-put")
+    written.killed_at("charge.written")
+    assert written.recorded() == {"charge": False}
+    written.resumed()
+    assert written.charges == 2, "the writes were committed, and found by nobody"
+    recorded = with_fault(new_trial(variant, store, key="none", parameters={"durability": "async"}), "slow-put")
+    recorded.killed_at("charge.recorded")
+    assert recorded.recorded() == {"charge": True}
+    recorded.resumed()
+    assert recorded.charges == 1
+
+
+def test_a_connection_that_closes_during_a_step_is_replaced_and_the_charge_is_recorded(
+    new_trial: NewTrial, variant: Setup
+) -> None:
+    """langgraph#5675."""
+    trial = with_fault(new_trial(variant, "postgres", key="none", parameters={"durability": "sync"}), "sessions-end")
+    ended = trial.attempt("start")
+    assert ended.code == 0, ended.output
+    assert "charge.recorded" in ended.points
+    assert trial.charges == 1
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize(("key", "charges"), [("none", 2), ("stable", 1)])
+def test_a_result_that_cannot_be_serialized_is_a_failure_after_the_charge_and_only_a_key_keeps_it_from_being_repeated(
+    *, new_trial: NewTrial, variant: Setup, store: str, key: str, charges: int
+) -> None:
+    """langgraph#8606, #6789."""
+    trial = with_fault(new_trial(variant, store, key=key, parameters={"durability": "sync"}), "unserializable")
+    failed = trial.attempt("start")
+    assert failed.code == 1
+    assert failed.lines[-1]["error"]["class"] == "TypeError"
+    assert "charge.recorded" not in failed.points
+    assert trial.recorded() == {"charge": False}
+    with_fault(trial).resumed()
+    assert trial.charges == charges
+
+
+@pytest.fixture
+def empty_database(server: str) -> Iterator[str]:
+    """A database in which nobody has set up anything."""
+    with rig.database(server) as url:
+        yield url
+
+
+def all_at_once(trials: list[Trial]) -> None:
+    started = [trial.begin("start") for trial in trials]
+    for attempt in started:
+        ended = attempt.wait()
+        assert ended.code == 0, ended.log + ended.output
+        assert ended.lines[-1]["outcome"] == "finished"
+    assert [trial.charges for trial in trials] == [1] * len(trials)
+
+
+@pytest.fixture
+def crowd(new_trial: NewTrial, empty_database: str) -> Callable[[str], list[Trial]]:
+    """Several runs that share a new store."""
+
+    def make(store: str) -> list[Trial]:
+        first = replace(new_trial(LANGGRAPH, store), database_url=empty_database)
+        others = [new_trial(LANGGRAPH, store) for _ in range(5)]
+        return [first, *(replace(t, database_url=first.database_url, volume=first.volume) for t in others)]
+
+    return make
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_several_workers_at_once_set_up_a_new_store(crowd: Callable[[str], list[Trial]], store: str) -> None:
+    """langgraph#6356, #5925: all but one of the callers of setup() failed."""
+    all_at_once(crowd(store))
+
+
+def test_several_workers_at_once_go_on_with_a_half_migrated_database(
+    crowd: Callable[[str], list[Trial]], empty_database: str
+) -> None:
+    """langgraph#7630."""
+    all_at_once(crowd("postgres")[:1])
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute("DELETE FROM checkpoint_migrations WHERE v > 4")
+        connection.execute("DROP INDEX checkpoints_thread_id_idx")
+        connection.execute("ALTER TABLE checkpoint_writes DROP COLUMN task_path")
+    all_at_once(crowd("postgres"))
