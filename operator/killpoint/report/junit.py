@@ -21,6 +21,7 @@ from xml.etree import ElementTree as ET
 from killpoint.model.findings import Cause, Result, Verdict
 from killpoint.model.summary import CellSummary, ExperimentSummary, TrialRecord
 from killpoint.report.costs import took
+from killpoint.report.effects import effects_text
 from killpoint.report.layout import Matrix, arrange, kill_name, row_values
 from killpoint.report.lead import lead_text, result_word
 from killpoint.report.standing import (
@@ -34,7 +35,6 @@ from killpoint.report.standing import (
     standing,
     verdict_words,
 )
-from killpoint.report.terminal import effects_text
 from killpoint.report.words import moment, printable, shorten
 
 SKIPS = frozenset({Cause.NOT_REACHED, Cause.NOT_KILLED, Cause.POINT_FALSE, Cause.POINT_UNKNOWN})

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from killpoint.model.findings import Verdict
 from killpoint.model.summary import CellSummary, ExperimentSummary
+from killpoint.report.effects import DIGITS_MAX, effects_text
 from killpoint.report.layout import Matrix, arrange, cell_name, kill_name
 from killpoint.report.lead import lead_text, result_word
 from killpoint.report.standing import (
@@ -23,7 +24,6 @@ from killpoint.report.standing import (
     standing,
     verdict_words,
 )
-from killpoint.report.terminal import DIGITS_MAX, effects_text
 from killpoint.report.words import count, duration, minute, printable, shorten
 
 BYTES_MAX = 1024 * 1024

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from killpoint.model.findings import Result, Verdict
 from killpoint.model.summary import CellSummary, ExperimentSummary, TrialRecord
+from killpoint.report.effects import DIGITS_MAX, TIMES, effects_text
 from killpoint.report.layout import Group, Matrix, arrange, cell_name, kill_name
 from killpoint.report.lead import lead_text, result_word
 from killpoint.report.standing import (
     HARM,
     Mark,
-    Standing,
     counted,
     example,
     expected_words,
@@ -24,15 +23,11 @@ from killpoint.report.standing import (
     other_reasons,
     primary_action,
     replay,
-    standing,
     tally,
     verdict_words,
 )
 from killpoint.report.words import count, printable, shorten
 
-TIMES = "\N{MULTIPLICATION SIGN}"
-DIGITS_MAX = 10
-"""Up to so many trials a cell has one digit for each; above it a histogram."""
 LABEL_MAX = 44
 CELLS_MAX = 10
 REASONS_MAX = 10
@@ -95,30 +90,6 @@ def render(summary: ExperimentSummary, *, color: bool = False, width: int = 80) 
     lines += _cells(summary, paper, mark_=Mark.UNMET, title="Not as expected")
     lines += _cells(summary, paper, mark_=Mark.UNKNOWN, title="Not known")
     return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def effects_text(cell: CellSummary, action: str) -> str:
-    """``22x22``: effects trial by trial; over ten trials each number with its trials.
-
-    ``1x18 2x22`` (with a multiplication sign): 18 trials with one effect, 22 with two.
-    """
-    signs = [_sign(record, number) for record, number in zip(cell.trials, cell.effects(action), strict=True)]
-    signs += ["."] * max(cell.cell.trials - len(signs), 0)
-    if len(signs) <= DIGITS_MAX:
-        return "".join(sign if len(sign) == 1 else "+" for sign in signs)
-    return " ".join(f"{sign}{TIMES}{number}" for sign, number in sorted(Counter(signs).items()))
-
-
-def _sign(record: TrialRecord, effects: int | None) -> str:
-    match standing(record):
-        case Standing.PENDING:
-            return "."
-        case Standing.SET_APART:
-            return "x"
-        case Standing.INCONCLUSIVE if record.judgement is None or record.judgement.verdict not in HARM:
-            return "?"
-        case _:
-            return "?" if effects is None else str(effects)
 
 
 def _head(summary: ExperimentSummary, paper: Paper) -> Iterator[str]:

@@ -12,7 +12,7 @@ from killpoint.report.html.markup import NOTHING, Html, el, link, svg
 from killpoint.report.layout import Matrix, cell_name
 from killpoint.report.scope import scope_of
 from killpoint.report.standing import HARM, Mark, Standing, expected_words, primary_action, standing
-from killpoint.report.words import count, listing, percent
+from killpoint.report.words import listing, percent
 
 TITLES = {Mark.UNMET: "Not expected", Mark.UNKNOWN: "Not known", Mark.MET: "As expected"}
 TRIALS_MAX = 8
@@ -132,10 +132,3 @@ def _why_item(
     rate = el("div", el("p", el("b", f"{len(trials)} of {judged}"), " trials"), cls="rt")
     words = el("div", el("h4", title), el("p", reason), where)
     return el("li", shape("set-apart" if apart else "inconclusive"), words, rate)
-
-
-def uncounted_words(summary: ExperimentSummary) -> str:
-    """``3 set apart, 2 inconclusive``; empty where every judged trial counts."""
-    kinds = (Standing.SET_APART, Standing.INCONCLUSIVE)
-    numbers = {kind: sum(standing(r) is kind for c in summary.cells for r in c.trials) for kind in kinds}
-    return ", ".join(count(number, kind.value, kind.value) for kind, number in numbers.items() if number)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from killpoint.model.cells import Kill
 from killpoint.model.findings import Result, Verdict
 from killpoint.model.summary import CellSummary, TrialRecord
+from killpoint.report.effects import DIGITS_MAX
 from killpoint.report.html.markup import Html, el, svg
 from killpoint.report.standing import HARM, Mark, Standing, standing
-from killpoint.report.terminal import DIGITS_MAX
 
 STACK_MAX = 3
 """Up to so many effects a trial has one dot for each, above it a number."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from killpoint.model.cells import Kill
 from killpoint.model.findings import Verdict
 from killpoint.model.summary import CellSummary, ExperimentSummary, TrialRecord
+from killpoint.report.effects import DIGITS_MAX, effects_text
 from killpoint.report.html.glyphs import dots, shape, sign, verdict_shape, where
 from killpoint.report.html.markup import NOTHING, Html, el, hidden, link
 from killpoint.report.layout import Group, Matrix, Row, cell_name, kill_name
@@ -24,7 +25,6 @@ from killpoint.report.standing import (
     tally,
     verdict_words,
 )
-from killpoint.report.terminal import DIGITS_MAX, effects_text
 from killpoint.report.words import count, listing
 
 PLACES = {
@@ -75,10 +75,12 @@ def steps_of(summary: ExperimentSummary) -> tuple[str, ...]:
 
 def _said(summary: ExperimentSummary) -> str:
     unmet = sum(cell.met is False for cell in summary.cells)
-    unknown = sum(cell.met is None for cell in summary.cells)
+    marks = Counter(mark(cell) for cell in summary.cells)
+    unknown, pending = marks[Mark.UNKNOWN], marks[Mark.PENDING]
     cells = count(len(summary.cells), "cell")
     words = [f"{unmet} of {cells} not as expected"] if unmet else []
     words += [f"{unknown} not known" if unmet else f"{unknown} of {cells} not known"] if unknown else []
+    words += [f"{pending} not judged yet" if words else f"{pending} of {cells} not judged yet"] if pending else []
     words = words or [f"All {cells} as expected"]
     steps = steps_of(summary)
     run = f" A run is {listing(steps)}; killed at a point, then resumed." if steps else ""

@@ -48,7 +48,7 @@ section{padding-top:56px}
 details{font-size:13px}
 summary{cursor:pointer;width:fit-content}
 summary:hover{text-decoration:underline;text-decoration-color:var(--ln2);text-underline-offset:3px}
-.sc{overflow-x:auto}
+.sc{overflow-x:auto;position:relative}
 """
 
 HEAD = """
@@ -204,7 +204,8 @@ section{padding-top:44px}
 .mx:not(.wd) .m,.mx:not(.wd) thead small,.mx:not(.wd) thead .pre,.mx:not(.wd) .t{display:none}
 .mx tfoot span{display:block}
 .mx thead th{padding-right:0;font-size:12px}
-.mx.wd thead th{padding-right:12px}
+.mx.wd thead th{padding-right:12px;white-space:nowrap}
+.mx.wd th:first-child{min-width:104px}
 .mx tbody tr:not(.gr) th{font-size:11.5px;padding-right:4px}
 .mx:not(.wd) tbody th{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .mx .gr th{white-space:normal!important}

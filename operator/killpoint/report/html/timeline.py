@@ -7,46 +7,17 @@ from dataclasses import dataclass
 
 from killpoint.model.evidence import Effect, Request, RequestOutcome, TrialEvidence
 from killpoint.report.html.markup import NOTHING, Html, el, svg
+from killpoint.report.html.panel import LANE, PHONE_PIXELS, TOP, Panel, axis, beside, words_at
 from killpoint.report.span import Lane, Passing, Span, Stretch, span_of
 from killpoint.report.words import count, duration, money, shorten
 
-LANE = 62
-TOP = 40
 PAGE_PIXELS = 1040
-PHONE_PIXELS = 340
 CHARACTER_PIXELS = 6.6
 SHARE_MIN = 0.2
 """The least part of the width that a stretch gets, however short it is."""
 KEY_CHARACTERS = 10
 LABEL_MIN = 8
 """Fewer characters than these say nothing."""
-TICKS = (1, 2, 5)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """A stretch as it is drawn: where its lanes lie, and how wide it is on a page and on a phone."""
-
-    span: Span
-    stretch: Stretch
-    pixels: float
-    first: bool
-
-    def x(self, at_ms: float) -> float:
-        """A moment in percent of the panel's width."""
-        return round(min(max(self.stretch.place(at_ms), 0.0), 1.0) * 100, 2)
-
-    @property
-    def payments(self) -> int:
-        return TOP + LANE * len(self.span.lanes) + 8
-
-    @property
-    def axis(self) -> int:
-        return self.payments + 46
-
-    @property
-    def height(self) -> int:
-        return self.axis + 24
 
 
 def timeline(evidence: TrialEvidence) -> Html:
@@ -93,7 +64,7 @@ def _gap(span: Span, before: Stretch, after: Stretch) -> Html:
 def _panel(panel: Panel) -> Html:
     parts = [part for index, lane in enumerate(panel.span.lanes) for part in _lane(panel, lane, TOP + LANE * index)]
     parts += _payments(panel)
-    parts += _axis(panel)
+    parts += axis(panel)
     parts += _names(panel)
     return svg("svg", *parts, cls="tl", width="100%", height=panel.height, role="img", aria_label=_label(panel))
 
@@ -121,7 +92,7 @@ def _lane(panel: Panel, lane: Lane, y: int) -> Iterator[Html]:
     if lane.started_ms > end or ended < begin:
         yield svg("line", x1=0, x2="100%", y1=y, y2=y, cls="idle")
         said = "not started" if lane.started_ms > end else f"over, {lane.said}"
-        yield _words(said, "100%", y - 6, anchor="end", cls="mu")
+        yield words_at(said, "100%", y - 6, anchor="end", cls="mu")
         return
     left, right = panel.x(lane.started_ms), panel.x(ended)
     yield svg("line", x1=0, x2="100%", y1=y, y2=y, cls="idle")
@@ -166,7 +137,7 @@ def _box(panel: Panel, box: Box, y: int) -> Iterator[Html]:
     need = len(box.step) * CHARACTER_PIXELS + 4
     if need <= room * panel.pixels:
         cls = None if need <= room * PHONE_PIXELS else "dk"
-        yield _words(box.step, f"{(left + right) / 2:.2f}%", y + 4, anchor="middle", cls=cls)
+        yield words_at(box.step, f"{(left + right) / 2:.2f}%", y + 4, anchor="middle", cls=cls)
 
 
 def _end(panel: Panel, lane: Lane, y: int) -> Iterator[Html]:
@@ -177,11 +148,11 @@ def _end(panel: Panel, lane: Lane, y: int) -> Iterator[Html]:
         cross = svg("path", d="M-6-6L6 6M6-6L-6 6", cls="kx2")
         yield svg("svg", cross, x=f"{at}%", y=y, overflow="visible")
         said = f"SIGKILL at {last.spec}" if last is not None else "SIGKILL"
-        yield _beside(said, at, y - 24, cls="b")
+        yield beside(said, at, y - 24, cls="b")
         return
     at = panel.x(lane.ended_ms or 0)
     yield svg("circle", cx=f"{at}%", cy=y, r=3.5, cls="end")
-    yield _beside(lane.said, at, y - 18, cls="b" if lane.said == "failed" else None)
+    yield beside(lane.said, at, y - 18, cls="b" if lane.said == "failed" else None)
 
 
 def _named(panel: Panel, lane: Lane, inside: list[Passing], y: int) -> Iterator[Html]:
@@ -193,7 +164,7 @@ def _named(panel: Panel, lane: Lane, inside: list[Passing], y: int) -> Iterator[
         killed_here = lane.killed and passing is lane.passings[-1]
         if passing.place == "recorded" and not killed_here and near > 2 * CHARACTER_PIXELS * len("recorded"):
             taken.append(x)
-            yield _words("recorded", f"{x}%", y - 18, anchor="middle", cls="mu dk")
+            yield words_at("recorded", f"{x}%", y - 18, anchor="middle", cls="mu dk")
 
 
 # --- payments --------------------------------------------------------------------------------------------------------
@@ -265,50 +236,9 @@ def _told(panel: Panel) -> Iterator[tuple[float, str, str]]:
             yield request.answered_ms or request.received_ms, f"{request.action} answered again", "same key"
 
 
-# --- axis ------------------------------------------------------------------------------------------------------------
-
-
-def _axis(panel: Panel) -> Iterator[Html]:
-    y = panel.axis
-    yield svg("line", x1=0, x2="100%", y1=y, y2=y, cls="ax")
-    begin = panel.stretch.begin_ms - panel.span.origin_ms
-    end = panel.stretch.end_ms - panel.span.origin_ms
-    step = _tick_ms(end - begin, max(int(min(panel.pixels, PHONE_PIXELS) // 64), 2))
-    tick = (int(begin // step) + 1) * step
-    first = True
-    while tick <= end:
-        x = panel.x(tick + panel.span.origin_ms)
-        yield svg("line", x1=f"{x}%", x2=f"{x}%", y1=y, y2=y + 5, cls="ax")
-        digits = 3 if step < 10 else 2  # noqa: PLR2004 (below ten milliseconds a hundredth of a second hides the step)
-        anchor = "start" if x < 4 else "end" if x > 96 else "middle"  # noqa: PLR2004 (at the rim, words turn inwards)
-        yield _words(f"{tick / 1000:.{digits}f}{' s' if first else ''}", f"{x}%", y + 18, anchor=anchor, cls="mu")
-        first = False
-        tick += step
-
-
-def _tick_ms(length: float, most: int) -> int:
-    """The distance of ticks: 1, 2 or 5 times a power of ten, so that there are at most so many."""
-    power = 1
-    while True:
-        for step in TICKS:
-            if length / (step * power) <= most:
-                return step * power
-        power *= 10
-
-
 def _names(panel: Panel) -> Iterator[Html]:
     """Lanes are named in the first panel; on a phone, where panels stand below one another, in each."""
     cls = None if panel.first else "ph"
     for index, lane in enumerate(panel.span.lanes):
-        yield _words(lane.name, "0", TOP + LANE * index - 20, anchor="start", cls=f"lb {cls or ''}".strip())
-    yield _words("payments", "0", panel.payments - 14, anchor="start", cls=f"lb {cls or ''}".strip())
-
-
-def _words(words: str, x: str, y: float, *, anchor: str, cls: str | None = None) -> Html:
-    return svg("text", words, x=x, y=y, text_anchor=anchor, cls=cls)
-
-
-def _beside(words: str, x: float, y: float, *, cls: str | None = None) -> Html:
-    """Words at a place, turned inwards so that they do not leave the panel."""
-    right = x > 50  # noqa: PLR2004 (the middle)
-    return svg("text", words, x=f"{x}%", dx=-6 if right else 6, y=y, text_anchor="end" if right else "start", cls=cls)
+        yield words_at(lane.name, "0", TOP + LANE * index - 20, anchor="start", cls=f"lb {cls or ''}".strip())
+    yield words_at("payments", "0", panel.payments - 14, anchor="start", cls=f"lb {cls or ''}".strip())

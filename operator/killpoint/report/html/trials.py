@@ -96,14 +96,15 @@ def _cell(summary: ExperimentSummary, cell: CellSummary, matrix: Matrix, choice:
     name = ", ".join((*row_values(cell.cell, matrix.axes), kill_name(cell.cell.coordinates.kill)))
     said = mark(cell)
     words = {
-        Mark.MET: "as expected",
+        Mark.MET: "",
         Mark.UNMET: f"expected {expected_words(cell.expected)}",
         Mark.UNKNOWN: "not known",
         Mark.PENDING: "",
     }[said]
     about = ", ".join(part for part in (verdict_words(cell), words, *notes(cell)) if part)
+    met = hidden(", as expected") if said is Mark.MET else NOTHING
     heading = el(
-        "summary", el("b", name), " ", sign(said), " ", el("span", about, cls="al" if said is Mark.UNMET else None)
+        "summary", el("b", name), " ", sign(said), " ", el("span", about, met, cls="al" if said is Mark.UNMET else None)
     )
     reasons = el("ul", *(el("li", reason) for reason in cell.reasons), cls="rs") if cell.reasons else NOTHING
     entries = [entry for record in cell.trials for entry in _entry(summary, cell, record, choice)]
