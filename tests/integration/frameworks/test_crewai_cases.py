@@ -97,6 +97,19 @@ def test_that_no_checkpoint_was_ever_written_is_noticed(
     assert trial.charges == charges
 
 
+@pytest.mark.parametrize("left_behind", ["", '{"entities": [{"entity_type": "flow"'])
+def test_what_a_kill_left_of_a_checkpoint_file_is_passed_over(new_trial: NewTrial, left_behind: str) -> None:
+    """The framework's file writes are not atomic: of the newest file, a kill may leave nothing, or a part."""
+    trial = new_trial(CHECKPOINT, "volume", key="none")
+    trial.killed_at("charge.recorded")
+    (written, *_) = trial.volume.glob("crewai-checkpoints/*/main/*.json")
+    written.with_name("29991231T235959_ffffffff_p-none.json").write_text(left_behind)
+    assert trial.recorded() == {"charge": True}
+    resumed = trial.resumed()
+    assert resumed.lines[-1]["resumedFrom"]
+    assert trial.charges == 1
+
+
 @pytest.mark.parametrize("store", STORES)
 def test_a_datetime_in_the_state_is_saved_and_comes_back(new_trial: NewTrial, store: str) -> None:
     """CrewAI#7358: it stopped the run after the charge; neither store does that now."""
