@@ -1,0 +1,204 @@
+"""The judge: what it says of a trial, and what it can never be brought to say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from killpoint.core.judge import judge, judge_safely
+from killpoint.core.points import landed
+from killpoint.model.evidence import (
+    AttemptEnd,
+    AttemptEvidence,
+    EndReason,
+    LedgerView,
+    Outcome,
+    OutcomeWord,
+    PointPassed,
+    TrialEvidence,
+)
+from killpoint.model.findings import Cause, Judgement, Verdict
+from tests.unit.core.strategies import (
+    TRIAL,
+    attempt_id,
+    effect,
+    effects,
+    evidence,
+    evidences,
+    finished,
+    proven,
+    without_claims,
+)
+
+
+def verdict(of: TrialEvidence) -> Verdict:
+    return judge(of).verdict
+
+
+def test_once_and_finished_is_exactly_once() -> None:
+    trial = evidence(proven("charge.after"), finished(2, "ch_1"), effects=(effect("ch_1"),), at=("charge.after",))
+    assert judge(trial).findings[0].verdict is Verdict.EXACTLY_ONCE
+    assert judge(trial).kills_confirmed == 1
+
+
+def test_twice_is_a_duplicate_whatever_the_run_claims() -> None:
+    twice = (effect("ch_1"), effect("ch_2", attempt=2))
+    trial = evidence(proven("charge.after"), finished(2, "ch_2"), effects=twice, at=("charge.after",))
+    assert verdict(trial) is Verdict.DUPLICATE
+    assert {finding.verdict for finding in judge(trial).findings} == {Verdict.DUPLICATE, Verdict.DIVERGENT}
+
+
+def test_finished_without_its_effect_is_lost() -> None:
+    assert verdict(evidence(finished(1))) is Verdict.LOST
+
+
+def test_finished_without_its_finalization_is_lost() -> None:
+    trial = evidence(finished(1, "ch_1"), effects=(effect("ch_1"),))
+    assert trial.ledger is not None
+    unfinalized = replace(trial, ledger=replace(trial.ledger, effects=(effect("ch_1"),)))
+    assert verdict(unfinalized) is Verdict.LOST
+
+
+def test_another_amount_is_a_wrong_payload() -> None:
+    assert verdict(evidence(finished(1, "ch_1"), effects=(effect("ch_1", amount=5000),))) is Verdict.WRONG_PAYLOAD
+
+
+def test_an_action_that_nothing_ordered_is_a_phantom() -> None:
+    trial = evidence(finished(1, "ch_1"), effects=(effect("ch_1"), effect("re_1", action="refund")))
+    assert verdict(trial) is Verdict.PHANTOM
+
+
+def test_an_effect_of_a_foreign_attempt_is_divergent() -> None:
+    foreign = replace(effect("ch_1"), attempt="0000aaaa.1.1")
+    assert verdict(evidence(finished(1, "ch_1"), effects=(foreign,))) is Verdict.DIVERGENT
+
+
+def test_claiming_another_effect_is_divergent() -> None:
+    assert verdict(evidence(finished(1, "ch_9"), effects=(effect("ch_1"),))) is Verdict.DIVERGENT
+
+
+def test_claiming_nothing_while_the_ledger_has_a_charge_is_divergent() -> None:
+    assert verdict(evidence(finished(1), effects=(effect("ch_1"),))) is Verdict.DIVERGENT
+
+
+def test_saying_nothing_of_claims_is_not_claiming_nothing() -> None:
+    assert verdict(evidence(without_claims(finished(1)), effects=(effect("ch_1"),))) is Verdict.EXACTLY_ONCE
+
+
+@pytest.mark.parametrize("word", ["held", "dead-lettered", "rejected", "refused"])
+def test_a_declared_stop_without_effect_is_withheld(word: str) -> None:
+    end = AttemptEnd(reason=EndReason.EXITED, exit_code=0, at_ms=1, outcome=Outcome(word=OutcomeWord(word)))
+    trial = evidence(AttemptEvidence(id=attempt_id(1), action="start", scheduled=None, intended_ms=0, end=end))
+    assert verdict(trial) is Verdict.WITHHELD
+
+
+@pytest.mark.parametrize("word", ["waiting", "yielded", "failed"])
+def test_an_end_that_is_none_is_stranded(word: str) -> None:
+    end = AttemptEnd(reason=EndReason.EXITED, exit_code=0, at_ms=1, outcome=Outcome(word=OutcomeWord(word)))
+    trial = evidence(AttemptEvidence(id=attempt_id(1), action="start", scheduled=None, intended_ms=0, end=end))
+    assert verdict(trial) is Verdict.STRANDED
+
+
+def test_an_empty_ledger_under_a_run_that_acted_is_no_loss() -> None:
+    """The request log is empty too, so it may be the wrong ledger: that must not read as the framework's fault."""
+    end = finished(1).end
+    assert end is not None
+    acted = replace(finished(1), end=replace(end, points=(PointPassed(point="charge.after"),)))
+    trial = replace(evidence(acted), ledger=LedgerView(boot="b"))
+    causes = {finding.cause for finding in judge(trial).findings if finding.verdict is Verdict.INCONCLUSIVE}
+    assert Cause.LEDGER in causes
+    assert not judge(trial).conclusive
+
+
+def test_an_unread_ledger_is_inconclusive() -> None:
+    trial = replace(evidence(finished(1, "ch_1")), ledger=None, ledger_fault="payments is away")
+    assert verdict(trial) is Verdict.INCONCLUSIVE
+    assert judge(trial).effects == ()
+
+
+def test_a_disturbed_trial_is_inconclusive_for_infrastructure() -> None:
+    trial = replace(
+        evidence(finished(1, "ch_1"), effects=(effect("ch_1"),)), disturbances=("payments was started anew",)
+    )
+    assert verdict(trial) is Verdict.INCONCLUSIVE
+    assert judge(trial).findings[0].cause is Cause.INFRASTRUCTURE
+
+
+def test_a_judge_that_raises_is_inconclusive() -> None:
+    def broken(_: TrialEvidence) -> Judgement:
+        raise ZeroDivisionError("oops")
+
+    judgement = judge_safely(evidence(finished(1, "ch_1"), effects=(effect("ch_1"),)), broken)
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert judgement.findings[0].cause is Cause.JUDGE
+    assert "oops" in judgement.findings[0].reason
+
+
+@given(evidences())
+def test_whatever_the_evidence_there_is_a_finding_with_a_reason(trial: TrialEvidence) -> None:
+    judgement = judge(trial)
+    assert judgement.findings
+    assert all(finding.reason for finding in judgement.findings)
+    assert all(
+        (finding.cause is not None) is (finding.verdict is Verdict.INCONCLUSIVE) for finding in judgement.findings
+    )
+
+
+@given(evidences())
+def test_it_never_passes_in_vain(trial: TrialEvidence) -> None:
+    """Exactly-once needs a ledger that was read, a finished run, and a proven kill for each that was planned."""
+    judgement = judge(trial)
+    if judgement.verdict is Verdict.EXACTLY_ONCE:
+        assert trial.ledger is not None
+        assert not trial.ledger.in_flight
+        assert judgement.outcome == "finished"
+        assert judgement.kills_confirmed >= judgement.kills_planned
+        assert dict(judgement.effects) == {"charge": 1, "finalize": 1}
+        assert not trial.disturbances
+
+
+@given(evidences())
+def test_a_kill_counts_only_when_it_landed_and_its_point_was_true(trial: TrialEvidence) -> None:
+    proven_kills = sum(
+        landed(attempt) and attempt.check is not None and attempt.check.held is True for attempt in trial.attempts
+    )
+    assert judge(trial).kills_confirmed == proven_kills
+
+
+@given(evidences(), effects, st.data())
+def test_more_evidence_of_duplicates_never_makes_a_better_verdict(
+    trial: TrialEvidence, more: object, data: st.DataObject
+) -> None:
+    """Monotone: an effect that stands once more is never a reason for a milder word."""
+    del more
+    if trial.ledger is None or not trial.ledger.effects:
+        return
+    again = replace(data.draw(st.sampled_from(trial.ledger.effects)), id="ch_again")
+    worse = replace(trial, ledger=replace(trial.ledger, effects=(*trial.ledger.effects, again)))
+    assert verdict(worse).severity >= verdict(trial).severity
+    assert verdict(worse).severity >= Verdict.DUPLICATE.severity
+
+
+@given(evidences())
+def test_taking_the_ledger_away_never_makes_a_pass(trial: TrialEvidence) -> None:
+    assert verdict(replace(trial, ledger=None)) is not Verdict.EXACTLY_ONCE
+    assert not judge(replace(trial, ledger=None)).conclusive
+
+
+def test_the_verdicts_stand_in_the_written_order() -> None:
+    order = sorted(Verdict, key=lambda verdict: -verdict.severity)
+    assert [word.value for word in order] == [
+        "phantom",
+        "wrong-payload",
+        "duplicate",
+        "lost",
+        "divergent",
+        "inconclusive",
+        "stranded",
+        "withheld",
+        "exactly-once",
+    ]
+    assert evidence().id == TRIAL
