@@ -27,7 +27,7 @@ from killpoint.local.errors import DISK_FULL, EnvironmentNotMade, indented
 from killpoint.local.home import Home
 from killpoint.local.locks import LockTimeout, exclusive
 from killpoint.local.progress import Progress, Report, Stage, silent
-from killpoint.local.workloads import Workloads
+from killpoint.local.workloads import SHARED, Workloads
 
 MAKE_SECONDS_MAX = 1200.0
 LOCK_FILE = "requirements.lock"
@@ -60,6 +60,8 @@ class WorkerEnvironment:
     python: Path
     sources: tuple[Path, ...]
     """What goes onto PYTHONPATH: the workload's own packages are not installed."""
+    path: str = ""
+    """PATH, where that is not the environment's own programs and the system's."""
 
     def versions(self, distributions: Sequence[str]) -> Mapping[str, str]:
         """The installed versions of these distributions; those that are not installed are left out."""
@@ -99,6 +101,13 @@ class Environments:
         except OSError as error:
             raise not_made(project, "its files", [str(error)]) from error
         return WorkerEnvironment(project=project, python=python, sources=sources)
+
+    def of_user(self) -> WorkerEnvironment:
+        """For a worker that the user brings: the user's own programs, and ours to import."""
+        sources = tuple(self.workloads.project(name) / "src" for name in SHARED)
+        return WorkerEnvironment(
+            project="", python=Path(sys.executable), sources=sources, path=self.user.get("PATH", os.defpath)
+        )
 
     async def _make_alone(self, project: str, lock: Path, folder: Path) -> None:
         """Make it while no other killpoint does; another may have made it meanwhile."""

@@ -43,6 +43,8 @@ class PaymentsSettings:
     """For its ready file and its log."""
     user: Mapping[str, str] = field(repr=False)
     """The environment of the harness."""
+    connections: int = 16
+    """Database sessions that commit charges."""
     restarts_max: int = 5
     signing_key: str = field(repr=False, default_factory=lambda: secrets.token_hex(32))
     admin_token: str = field(repr=False, default_factory=lambda: secrets.token_hex(32))
@@ -124,6 +126,7 @@ class PaymentsProcess:
         serve = (
             str(settings.environment.python), "-m", "killpoint_payments", "serve", "--host", HOST,
             "--port", str(ports.public), "--admin-port", str(ports.admin), "--ready-file", str(ready),
+            "--connections", str(settings.connections),
         )  # fmt: skip
         environment = surroundings(settings.environment, home=home, user=settings.user)
         command = LauncherCommand(

@@ -122,9 +122,10 @@ def in_words(error: Exception, dsn: str) -> LocalError:
 def _resolved(connection: AsyncConnection[tuple[object, ...]], dsn: str) -> str:
     """The DSN with what the environment or libpq's defaults said, so that it means the same in a worker."""
     info = connection.info
-    return dsns.build(
-        {**dsns.parse(dsn), "host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
-    )
+    # The password may have come from PGPASSWORD or a .pgpass, which the payments service's process does not see.
+    password = {"password": info.password} if info.password else {}
+    place = {"host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
+    return dsns.build({**dsns.parse(dsn), **place, **password})
 
 
 def _version(connection: AsyncConnection[tuple[object, ...]]) -> str:

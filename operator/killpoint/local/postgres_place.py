@@ -168,7 +168,7 @@ def _place_for_root(home: Home, binaries: Path, major: str) -> Place:
             remedy=f"Set KILLPOINT_HOME to a folder that every user can enter. {_GIVE_DSN}",
         )
     if not _can_enter(binaries):
-        binaries = _copied(binaries, folder / f"postgres-{major}")
+        binaries = copied(binaries, folder / f"postgres-{major}")
     return Place(folder=folder, binaries=binaries, major=major, owner=owner)
 
 
@@ -205,7 +205,7 @@ def _ours(folder: Path) -> None:
         )
 
 
-def _copied(binaries: Path, target: Path) -> Path:
+def copied(binaries: Path, target: Path) -> Path:
     """The binaries where the server's user can get at them, with the libraries that they look for beside them.
 
     They lie below a folder that only root can enter, as an environment in root's home does.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ from killpoint.local.attempts import RunFolder
 from killpoint.local.databases import JOURNAL, PAYMENTS, Databases
 from killpoint.local.embedded import embedded_postgres
 from killpoint.local.environments import Environments
-from killpoint.local.errors import WorkloadsError
+from killpoint.local.errors import DISK_FULL, LocalError, WorkloadsError
 from killpoint.local.home import Home
 from killpoint.local.payments_process import PROJECT as PAYMENTS_PROJECT
 from killpoint.local.payments_process import PaymentsProcess, PaymentsSettings
@@ -46,6 +48,10 @@ class StackOptions:
     mode: Mode = Mode.AUTO
     parallelism: int = 4
     keep: bool = False
+    catalog: Catalog | None = None
+    """None: what the workloads have. Setups without a project are the user's own."""
+    own_folder: Path = Path()
+    """Where the commands of the user's own setups find their files."""
     report: Report = field(repr=False, default=silent)
 
 
@@ -54,6 +60,7 @@ class LocalStack:
     """What is running."""
 
     catalog: Catalog
+    journal: str
     journal_dsn: str = field(repr=False)
     signing_key: str = field(repr=False)
     """For ``killpoint.payments.mint_token``."""
@@ -64,6 +71,14 @@ class LocalStack:
     workers: Mapping[str, Worker]
     run: RunFolder
     databases: Databases
+
+    async def free(self) -> None:
+        """Drop the run's database and volumes, once the run is over and nothing of it is to be looked at.
+
+        What reports and judgements are made from stays: the journal, payments' ledger, and the attempts' logs.
+        """
+        await self.databases.drop_experiment(self.journal)
+        await asyncio.to_thread(shutil.rmtree, self.run.folder / "volumes", ignore_errors=True)
 
     @property
     def wake(self) -> asyncio.Event:
@@ -103,39 +118,52 @@ async def local_journal(home: Home, dsn: str | None, *, report: Report = silent)
 @asynccontextmanager
 async def local_stack(options: StackOptions) -> AsyncIterator[LocalStack]:
     """Start everything. Raises LocalError, before anything of the experiment has happened."""
-    catalog = options.workloads.catalog()
+    async with AsyncExitStack() as stack:
+        try:
+            running = await _compose(stack, options)
+        except OSError as error:
+            raise LocalError(
+                f"{error.filename or options.home.state}: {error.strerror or error}",
+                remedy=DISK_FULL if error.errno == errno.ENOSPC else f"State lies in {options.home.state}: look there.",
+            ) from error
+        yield running
+
+
+async def _compose(stack: AsyncExitStack, options: StackOptions) -> LocalStack:
+    """Start each part, and have the stack end what was started."""
+    catalog = options.workloads.catalog() if options.catalog is None else options.catalog
     workers = await _workers(options, catalog)
     payments_environment = await _environments(options).ensure(PAYMENTS_PROJECT)
     run = RunFolder(folder=options.home.run(options.journal))
-    async with AsyncExitStack() as stack:
-        databases = await stack.enter_async_context(local_postgres(options.home, options.dsn, report=options.report))
-        payments = PaymentsProcess(
-            PaymentsSettings(
-                environment=payments_environment,
-                database=await databases.ensure_service(PAYMENTS),
-                folder=run.folder / "payments",
-                user=options.user,
-            ),
-            report=options.report,
+    databases = await stack.enter_async_context(local_postgres(options.home, options.dsn, report=options.report))
+    payments = PaymentsProcess(
+        PaymentsSettings(
+            environment=payments_environment,
+            database=await databases.ensure_service(PAYMENTS),
+            folder=run.folder / "payments",
+            user=options.user,
+            connections=min(16, max(4, 2 * options.parallelism)),
+        ),
+        report=options.report,
+    )
+    await payments.start()
+    _finally(stack, payments.stop)
+    ledger = PaymentsLedger(url=payments.admin_url, token=payments.settings.admin_token)
+    _finally(stack, ledger.close)
+    substrate = LocalSubstrate(
+        SubstrateSettings(
+            run=run, workers=workers, mode=options.mode, databases=databases,
+            database=await databases.ensure_experiment(options.journal), payments_url=payments.url,
+            user=options.user, keep=options.keep, report=options.report,
         )
-        await payments.start()
-        _finally(stack, payments.stop)
-        ledger = PaymentsLedger(url=payments.admin_url, token=payments.settings.admin_token)
-        _finally(stack, ledger.close)
-        substrate = LocalSubstrate(
-            SubstrateSettings(
-                run=run, workers=workers, mode=options.mode, databases=databases,
-                database=await databases.ensure_experiment(options.journal), payments_url=payments.url,
-                user=options.user, keep=options.keep, report=options.report,
-            )
-        )  # fmt: skip
-        await stack.enter_async_context(substrate)
-        await substrate.warm_up()
-        yield LocalStack(
-            catalog=catalog, journal_dsn=await databases.ensure_service(JOURNAL),
-            signing_key=payments.settings.signing_key, payments=payments, ledger=ledger, substrate=substrate,
-            server=databases.server, workers=workers, run=run, databases=databases,
-        )  # fmt: skip
+    )  # fmt: skip
+    await stack.enter_async_context(substrate)
+    await substrate.warm_up()
+    return LocalStack(
+        catalog=catalog, journal=options.journal, journal_dsn=await databases.ensure_service(JOURNAL),
+        signing_key=payments.settings.signing_key, payments=payments, ledger=ledger, substrate=substrate,
+        server=databases.server, workers=workers, run=run, databases=databases,
+    )  # fmt: skip
 
 
 async def _workers(options: StackOptions, catalog: Catalog) -> Mapping[str, Worker]:
@@ -153,8 +181,8 @@ async def _workers(options: StackOptions, catalog: Catalog) -> Mapping[str, Work
         setup = known[name]
         workers[name] = Worker(
             setup=setup,
-            environment=await environments.ensure(setup.project),
-            project=options.workloads.project(setup.project),
+            environment=await environments.ensure(setup.project) if setup.project else environments.of_user(),
+            project=options.workloads.project(setup.project) if setup.project else options.own_folder.absolute(),
         )
     return workers
 

@@ -127,15 +127,18 @@ class LocalSubstrate:
         attempt = launch.attempt
         folder = self._settings.run.attempt(attempt)
         nonce = str(launch.assignment["nonce"])
-        if attempt in self._known or not folder.make(nonce):
+        if attempt in self._known:
             return
         known = _Known(folder=folder, launched=Launched(nonce=nonce))
-        self._known[attempt] = known
-        self._names[str(attempt)] = attempt
         try:
+            if not folder.make(nonce):
+                return
+            self._known[attempt] = known
+            self._names[str(attempt)] = attempt
             environment = self._environment(launch, folder)
             launcher = await self._launchers.of(launch.setup)
         except (LauncherGone, OSError) as error:
+            self._known[attempt] = known
             self._end(attempt, Ended(reason=EndReason.NOT_STARTED, at_ms=_now_ms(), fault=str(error)))
             return
         self._known[attempt] = replace(known, launcher=launcher)
@@ -267,7 +270,8 @@ class LocalSubstrate:
         process = identify(report.pid) or Process(pid=report.pid, birth="")
         launched = replace(known.launched, process=process, started_ms=report.at_ms)
         self._known[attempt] = replace(known, launched=launched)
-        known.folder.write_launched(launched)
+        with contextlib.suppress(OSError):  # a full disk: it runs, and a later harness would find it by its HOME
+            known.folder.write_launched(launched)
         known.started.set()
         self.wake.set()
 
@@ -282,7 +286,8 @@ class LocalSubstrate:
     def _end(self, attempt: AttemptId, ended: Ended) -> None:
         known = self._known[attempt]
         self._known[attempt] = replace(known, ended=ended)
-        known.folder.write_ended(ended)
+        with contextlib.suppress(OSError):  # a full disk: we know it, and to a later harness it has vanished
+            known.folder.write_ended(ended)
         known.started.set()
         self.wake.set()
 

@@ -35,7 +35,8 @@ def surroundings(environment: WorkerEnvironment, *, home: Path, user: Mapping[st
     return {
         **{name: user[name] for name in _KEPT if name in user},
         **QUIET,
-        "PATH": os.pathsep.join((str(environment.python.parent), "/usr/local/bin", "/usr/bin", "/bin")),
+        "PATH": environment.path
+        or os.pathsep.join((str(environment.python.parent), "/usr/local/bin", "/usr/bin", "/bin")),
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "PYTHONPATH": os.pathsep.join(map(str, environment.sources)),

@@ -15,6 +15,9 @@ from typing import Any, TypeGuard
 from killpoint.local.errors import WorkloadsError
 from killpoint.model.catalog import Catalog, Parameter, Setup
 
+SHARED = ("steps", "worker")
+"""The projects that every worker may import."""
+
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _KEYS = frozenset(
@@ -49,7 +52,7 @@ class Workloads:
 
     def sources(self, project: str) -> tuple[Path, ...]:
         """What goes onto a worker's PYTHONPATH: the project's own packages, and those that every worker shares."""
-        folders = (self.folder / name / "src" for name in dict.fromkeys((project, "steps", "worker")))
+        folders = (self.folder / name / "src" for name in dict.fromkeys((project, *SHARED)))
         return tuple(folder for folder in folders if folder.is_dir())
 
     def catalog(self) -> Catalog:

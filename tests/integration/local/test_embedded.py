@@ -20,7 +20,7 @@ from killpoint.local.embedded import embedded_postgres
 from killpoint.local.errors import PostgresNotStarted
 from killpoint.local.home import Home
 from killpoint.local.postgres import connect
-from killpoint.local.postgres_place import Place, find_place
+from killpoint.local.postgres_place import Place, copied, find_binaries, find_place
 from killpoint.local.processes import identify
 from tests.integration.local import rig
 
@@ -49,6 +49,18 @@ def own_home() -> Iterator[Home]:
     """A home for one test, since these start and stop its server."""
     with rig.new_home() as home:
         yield home
+
+
+def test_binaries_that_others_cannot_get_at_run_from_a_copy() -> None:
+    """As in an environment in root's home: Postgres' user cannot even look there."""
+    with rig.new_home() as home:
+        home.state.mkdir()
+        copy = copied(find_binaries(), home.state / "postgres")
+        again = copied(find_binaries(), home.state / "postgres")
+        answer = subprocess.run([copy / "initdb", "--version"], capture_output=True, text=True, check=True)
+
+    assert copy == again
+    assert answer.stdout.startswith("initdb (PostgreSQL)")
 
 
 def _place(home: Home) -> Place:
