@@ -17,7 +17,6 @@ from killpoint.report.standing import (
     primary_action,
     standing,
     tally,
-    verdict_words,
 )
 from killpoint.report.words import count, listing
 
@@ -104,9 +103,17 @@ def _unexpected(summary: ExperimentSummary) -> tuple[Part, ...]:
     where = scope_of(arrange(summary.cells)).name(cells)
     said = f"{count(len(cells), 'cell')} did not meet the expectation"
     number = f"{trials:,} {'was' if trials == 1 else 'were'} not as expected" if trials else said
-    seen = listing(dict.fromkeys(verdict_words(cell) for cell in cells), "or")
+    seen = _seen(record for record in _records(cells) if standing(record) is Standing.UNEXPECTED)
     asked = listing(dict.fromkeys(expected_words(cell.expected) for cell in cells), "or")
-    return (Part(text=number, alarm=True), Part(text=f": {where}. Seen {seen}, expected {asked}."))
+    return (Part(text=number, alarm=True), Part(text=f": {where}. {seen}{'E' if not seen else 'e'}xpected {asked}."))
+
+
+def _seen(records: Iterable[TrialRecord]) -> str:
+    """``Seen duplicate, ``, ``Seen 49 duplicate and 3 stranded, ``; empty where no single trial is to blame."""
+    verdicts = tally(records)
+    if len(verdicts) == 1:
+        return f"Seen {verdicts[0][0]}, "
+    return f"Seen {listing(f'{number:,} {verdict}' for verdict, number in verdicts)}, " if verdicts else ""
 
 
 def _proven(summary: ExperimentSummary) -> tuple[Part, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from killpoint.model.cells import Cell
@@ -32,17 +32,24 @@ class Scope:
         whole = self._product(places)
         if whole is not None:
             return whole
-        by_setup = _merge(places, lambda place: place[0])
-        parts = [self._product(part) for part in by_setup]
-        if None in parts:
-            parts = [self._product(part) or self._listed(part) for part in _merge(places, lambda place: place[2])]
-        words = [part for part in parts if part is not None]
+        words = [
+            name for part in _merge(self._ordered(places), lambda place: place[0]) for name in self._products(part)
+        ]
         more = len(words) - PARTS_MAX
         return "; ".join(words[:PARTS_MAX]) + (f"; and {more} more" if more > 0 else "")
 
     def place(self, cell: Cell) -> Place:
         row = ", ".join(row_values(cell, self.axes))
         return cell.coordinates.setup, row, kill_name(cell.coordinates.kill)
+
+    def _products(self, places: set[Place]) -> Iterator[str]:
+        """The set as products: of one kind of setup, that is one for each kind of kill at the most."""
+        whole = self._product(places)
+        if whole is not None:
+            yield whole
+            return
+        for part in _merge(self._ordered(places), lambda place: place[2]):
+            yield self._product(part) or "; ".join(", ".join(place) for place in self._ordered(part))
 
     def _product(self, places: set[Place]) -> str | None:
         """The set as one product of axes, or None where it is not one."""
@@ -52,6 +59,11 @@ class Scope:
         if len(places) != len(setups) * len(rows) * len(kills):
             return None
         return ", ".join((self._setups(setups), self._rows(rows), listing(kills)))
+
+    def _ordered(self, places: Iterable[Place]) -> list[Place]:
+        """As planned."""
+        orders = tuple({name: at for at, name in enumerate(axis)} for axis in (self.setups, self.rows, self.kills))
+        return sorted(places, key=lambda place: tuple(order[word] for order, word in zip(orders, place, strict=True)))
 
     def _setups(self, setups: list[str]) -> str:
         return "every setup" if len(setups) == len(self.setups) > 1 else listing(setups)
@@ -64,10 +76,6 @@ class Scope:
             return ("key " if len(rows) == 1 else "keys ") + listing(rows)
         return " / ".join(rows)
 
-    def _listed(self, places: set[Place]) -> str:
-        ordered = sorted(places, key=lambda p: (self.setups.index(p[0]), self.rows.index(p[1]), p[2]))
-        return listing([f"{setup} {row}" for setup, row, _ in ordered]) + ", " + listing({p[2]: None for p in ordered})
-
 
 def scope_of(matrix: Matrix) -> Scope:
     return Scope(
@@ -78,10 +86,10 @@ def scope_of(matrix: Matrix) -> Scope:
     )
 
 
-def _merge(places: set[Place], by: Callable[[Place], str]) -> list[set[Place]]:
-    """The set in parts by one coordinate; parts that are alike in the two others become one."""
+def _merge(places: Iterable[Place], by: Callable[[Place], str]) -> list[set[Place]]:
+    """Places in parts by one coordinate, in their order; parts that are alike in the two others become one."""
     parts: dict[str, set[Place]] = {}
-    for place in sorted(places):
+    for place in places:
         parts.setdefault(by(place), set()).add(place)
     alike: dict[frozenset[tuple[str, ...]], set[Place]] = {}
     for name, part in parts.items():

@@ -31,7 +31,7 @@ from killpoint.report.words import count, printable, shorten
 LABEL_MAX = 44
 CELLS_MAX = 10
 REASONS_MAX = 10
-CELL_REASONS_MAX = 2
+CELL_REASONS_MAX = {Mark.UNMET: 1, Mark.UNKNOWN: 2}
 GAP = "  "
 
 
@@ -200,11 +200,13 @@ def _entry(cell: CellSummary, action: str) -> Entry:
 
 
 def _verdict(cell: CellSummary) -> str:
-    """The verdict in few words: of a mixed cell the worst one, and how often it was."""
+    """The verdict in few words: of a mixed cell the worst one, and how often where no digits show it."""
     verdicts = tally(counted(cell))
     if len(verdicts) < 2:  # noqa: PLR2004 (one verdict, or none)
         return verdict_words(cell)
     worst, number = verdicts[0]
+    if cell.cell.trials <= DIGITS_MAX:
+        return worst.value
     return f"{number} of {sum(times for _, times in verdicts)} {worst}"
 
 
@@ -265,10 +267,11 @@ def _cells(summary: ExperimentSummary, paper: Paper, *, mark_: Mark, title: str)
         yield from paper.wrap(printable(cell_name(cell.cell, axes)), indent=GAP)
         seen = f"seen {verdict_words(cell)}, expected {expected_words(cell.expected)} ({cell.expected.source})"
         yield from paper.wrap(printable(seen), indent="    ")
-        for reason in cell.reasons[:CELL_REASONS_MAX]:
+        most = CELL_REASONS_MAX[mark_]
+        for reason in cell.reasons[:most]:
             yield from paper.wrap(printable(reason), indent="    ")
-        if len(cell.reasons) > CELL_REASONS_MAX:
-            yield f"    and {len(cell.reasons) - CELL_REASONS_MAX} more"
+        if len(cell.reasons) > most:
+            yield f"    and {len(cell.reasons) - most} more"
         record = example(cell)
         if record is not None:
             yield f"    {replay(summary, record)}"

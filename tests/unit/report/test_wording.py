@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from killpoint.core.intervals import interval
-from killpoint.model.findings import Result
+from killpoint.model.findings import Result, Verdict
 from killpoint.model.summary import TrialRecord
 from killpoint.report.bounds import bounds
 from killpoint.report.costs import costs_of, spread
@@ -60,6 +60,17 @@ def test_cells_are_named_by_the_axes_that_they_span() -> None:
         "every setup, every key, charge.before",
     ]
     assert "langgraph, llamaindex and crewai-checkpoint, every key, charge.recorded; " in names[3]
+
+
+def test_cells_that_are_no_product_are_named_in_products() -> None:
+    summary = builders.crash_table()
+    doubled = [cell for cell in summary.cells if cell.expected.verdicts != (Verdict.EXACTLY_ONCE,)]
+    extra = [cell for cell in summary.cells if cell.cell.coordinates.key == "stable"][-1:]
+    assert scope_of(arrange(summary.cells)).name([*doubled, *extra]) == (
+        "langgraph and llamaindex, keys none and fresh, charge.after; "
+        "crewai-persist, keys none and fresh, charge.after and charge.recorded; "
+        "crewai-checkpoint, keys none and fresh, charge.after; crewai-checkpoint, key stable, charge.recorded"
+    )
 
 
 def test_findings_hold_every_judged_cell_once_and_pool_its_trials() -> None:
