@@ -119,7 +119,9 @@ class Lanes:
         self._closed = True
         for task in self._reconnecting:
             task.cancel()
-        for lane in self._open:
+        lanes, self._open = self._open, set()
+        self._idle.clear()
+        for lane in lanes:
             await lane.close()
         self._refuse_waiting()
 

@@ -104,7 +104,7 @@ class Ledger:
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """(kind of request, outcome) → how many since this boot."""
         self.unlogged = 0
-        """Requests that failed while too many others did, and have no line in the log."""
+        """Requests that have no line in the log: nothing came of them, and the database was not there to say so."""
         self._application_name = application_name
         self._commits = Lanes(
             SessionSpec(database_url=database_url, application_name=application_name, statements=_COMMITS),
@@ -161,7 +161,12 @@ class Ledger:
         run = refusal.bearer.run
         self.outcomes[refusal.kind, refusal.outcome] += 1
         self.in_flight.enter(run)
-        await self._commits.call(b"log", _log_values(refusal), ended=lambda _: self.in_flight.leave(run))
+
+        def ended(failure: Failure | None) -> None:
+            self.unlogged += failure is not None
+            self.in_flight.leave(run)
+
+        await self._commits.call(b"log", _log_values(refusal), ended=ended)
 
     async def look_up(self, *, tenant: str, kind: str, by: str, value: str) -> list[bytes]:
         """The bodies of a tenant's effects of one kind, oldest first; ``by`` is order, run or key."""
