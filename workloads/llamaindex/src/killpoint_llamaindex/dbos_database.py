@@ -19,13 +19,30 @@ from psycopg.conninfo import conninfo_to_dict
 from killpoint_llamaindex.stores import CONNECT_SECONDS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 MIGRATION_LOCK = 0x6B70_6C69_0002
 MIGRATION_SECONDS_MAX = 60
 MIGRATION_LOOK_SECONDS = 0.05
 POOL_SIZE = 4
 """One run and DBOS's own threads get by with it; its default of 20 for each attempt exhausts a small server."""
+
+LOGIN = frozenset({"user", "password", "host", "port", "dbname"})
+ASYNCPG_READS = frozenset(
+    {
+        "application_name",
+        "options",
+        "sslcert",
+        "sslcrl",
+        "sslkey",
+        "sslmode",
+        "sslnegotiation",
+        "sslpassword",
+        "sslrootcert",
+        "target_session_attrs",
+    }
+)
+"""Of libpq's parameters. It sends any other one, such as ``channel_binding``, as a setting that no server knows."""
 
 UUID_EXTENSION = 'CREATE EXTENSION IF NOT EXISTS "uuid-ossp";'
 """In DBOS's first migration. Nothing of the extension is used since; a server without contrib modules lacks it."""
@@ -37,13 +54,18 @@ class SchemaNotMadeError(RuntimeError):
 
 @contextmanager
 def open_engine(database_url: str) -> Iterator[sqlalchemy.Engine]:
-    """The engine that DBOS is given; its sessions are closed at the end."""
+    """The engine that DBOS is given, from a connection string of either of libpq's forms. Closed at the end."""
+    parts = {name: str(value) for name, value in conninfo_to_dict(database_url).items() if value is not None}
+    url = engine_url(parts)
     engine = sqlalchemy.create_engine(
-        engine_url(database_url),
+        url,
         pool_size=POOL_SIZE,
         max_overflow=0,
         pool_pre_ping=True,
-        connect_args={"connect_timeout": CONNECT_SECONDS_MAX},
+        connect_args={
+            "connect_timeout": CONNECT_SECONDS_MAX,
+            **{name: value for name, value in parts.items() if name not in ASYNCPG_READS | LOGIN},
+        },
     )
     try:
         yield engine
@@ -51,30 +73,25 @@ def open_engine(database_url: str) -> Iterator[sqlalchemy.Engine]:
         engine.dispose()
 
 
-def engine_url(database_url: str) -> sqlalchemy.URL:
-    """SQLAlchemy's URL for a connection string of either of libpq's forms.
+def engine_url(parts: Mapping[str, str]) -> sqlalchemy.URL:
+    """SQLAlchemy's URL, with what asyncpg reads as well: the runtime writes it out and hands it to asyncpg.
 
-    The folder of a Unix socket stands in the query: in the host's place it could not be written out and read again,
-    which the runtime does for asyncpg.
+    A Unix socket's folder and port stand in the query, because in the host's place they could not be written out.
     """
-    parts = dict(conninfo_to_dict(database_url))
-    host = str(parts.pop("host", ""))
-    if host.startswith("/"):
-        parts["host"] = host
-    known = {name: parts.pop(name, None) for name in ("user", "password", "port", "dbname")}
+    is_socket = parts.get("host", "").startswith("/")
+    place = {name: parts[name] for name in ("host", "port") if name in parts}
     return sqlalchemy.URL.create(
         "postgresql+psycopg",
-        username=_text(known["user"]),
-        password=_text(known["password"]),
-        host=None if host.startswith("/") else host or None,
-        port=None if known["port"] is None else int(known["port"]),
-        database=_text(known["dbname"]),
-        query={name: str(value) for name, value in parts.items()},
+        username=parts.get("user"),
+        password=parts.get("password"),
+        host=None if is_socket else place.get("host"),
+        port=int(place["port"]) if "port" in place and not is_socket else None,
+        database=parts.get("dbname"),
+        query={
+            **(place if is_socket else {}),
+            **{name: value for name, value in parts.items() if name in ASYNCPG_READS},
+        },
     )
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 @contextmanager
