@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from killpoint.api.v1alpha1.matrix import Axes, Matrix, Selector
@@ -157,9 +157,8 @@ def where_of(selector: Selector) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((axis, words) for axis, words in axes if words) + tuple(sorted(selector.parameters.items()))
 
 
-def selects(selector: Selector, place: Coordinates) -> bool:
-    """Whether coordinates have one of the words on each axis that the selector names."""
-    words = place.words()
+def selects(selector: Selector, words: Mapping[str, str]) -> bool:
+    """Whether a cell with these words has one of those that the selector allows, on each axis that it names."""
     return all(words.get(axis) in allowed for axis, allowed in where_of(selector))
 
 
@@ -171,7 +170,7 @@ def product_of(block: Block, catalog: Catalog) -> tuple[Coordinates, ...]:
 def combinations_of(matrix: Matrix, catalog: Catalog) -> tuple[Coordinates, ...]:
     """All combinations, each once: the matrix less exclude, then the includes."""
     main, *includes = (product_of(block, catalog) for block in blocks_of(matrix))
-    kept = (place for place in main if not any(selects(exclude, place) for exclude in matrix.exclude))
+    kept = (place for place in main if not any(selects(exclude, place.words()) for exclude in matrix.exclude))
     return tuple(dict.fromkeys(itertools.chain(kept, *includes)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from killpoint.api.problems import Problem, invalid, meant, quoted
@@ -27,12 +27,16 @@ COMBINATIONS_MAX = 50_000
 """More than this many are not even made, to be counted or to be excluded."""
 
 
+Words = Mapping[str, str]
+"""A cell's coordinates: axis, or parameter, → word."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
     """The combinations of a matrix, as far as they are known before a control has shown its points."""
 
-    controls: tuple[Coordinates, ...]
-    killed: tuple[Coordinates, ...]
+    controls: tuple[Words, ...]
+    killed: tuple[Words, ...]
     """One at each point of its setup where every point is asked for."""
     discovered: bool
     """Whether every point is asked for somewhere."""
@@ -56,9 +60,10 @@ def _cells_of(spec: Spec, catalog: Catalog) -> Cells:
     places = combinations_of(spec.matrix, catalog)
     points = {setup.name: setup.points for setup in catalog}
     killed = (place for place in places if not place.kill.is_control)
+    foreseen = dict.fromkeys(known for place in killed for known in _foreseen(place, points[place.setup]))
     return Cells(
-        controls=controls_of(places),
-        killed=tuple(dict.fromkeys(known for place in killed for known in _foreseen(place, points[place.setup]))),
+        controls=tuple(place.words() for place in controls_of(places)),
+        killed=tuple(place.words() for place in foreseen),
         discovered=any(is_template(place.kill) for place in places),
     )
 
@@ -96,7 +101,7 @@ def _raise(name: str, now: int) -> str:
 
 def _exclude_problems(spec: Spec, catalog: Catalog) -> Iterator[Problem]:
     main, *_ = blocks_of(spec.matrix)
-    product = product_of(main, catalog)
+    product = [place.words() for place in product_of(main, catalog)]
     for number, exclude in enumerate(spec.matrix.exclude):
         yield from _selector_problems(f"spec.matrix.exclude[{number}]", exclude, product)
 
@@ -130,16 +135,16 @@ def _without_occurrences(where: Selector) -> Selector:
     return where.model_copy(update={"kill": tuple(names)})
 
 
-def _selector_problems(path: str, selector: Selector, places: Sequence[Coordinates]) -> Iterator[Problem]:
+def _selector_problems(path: str, selector: Selector, cells: Sequence[Words]) -> Iterator[Problem]:
     """Words that no cell has, else that no cell has all of them."""
     found = False
     for axis, words in where_of(selector):
-        there = tuple(dict.fromkeys(word for place in places if (word := place.words().get(axis))))
-        place_of_axis = f"{path}.parameters.{axis}" if axis in selector.parameters else f"{path}.{axis}"
+        there = tuple(dict.fromkeys(word for cell in cells if (word := cell.get(axis))))
+        place = f"{path}.parameters.{axis}" if axis in selector.parameters else f"{path}.{axis}"
         for number, word in enumerate(words):
             if word not in there:
                 found = True
                 reason = f"no cell has it: they have {quoted(there)}" if there else f"no cell has a {axis}"
-                yield invalid(f"{place_of_axis}[{number}]", word, reason, meant(word, there))
-    if not found and not any(selects(selector, place) for place in places):
+                yield invalid(f"{place}[{number}]", word, reason, meant(word, there))
+    if not found and not any(selects(selector, cell) for cell in cells):
         yield Problem(path=path, message="Invalid value: it matches no cell: no cell has all of these together")
