@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -56,6 +56,14 @@ def load(data: bytes | str, *, source: str = "", catalog: Catalog | None = None)
         raise ProblemsError(error.problems, source) from error.__cause__
 
 
+def from_fields(fields: Mapping[str, Json], *, source: str = "") -> CrashExperiment:
+    """An experiment from a JSON document: one stored with a run, or an object of a cluster. Raises ProblemsError."""
+    try:
+        return CrashExperiment.model_validate_json(json.dumps(_own_fields(fields)))
+    except ValidationError as error:
+        raise ProblemsError(map(problem_of, errors_in(error)), source) from None
+
+
 def text_of(data: bytes | str) -> str:
     """The text of a document, or ProblemsError where it is too large or no text."""
     raw = data.encode() if isinstance(data, str) else data
@@ -106,7 +114,7 @@ def _refuse_other_kinds(document: Document, value: dict[str, Json]) -> None:
         raise ProblemsError(located(found, document.positions))
 
 
-def _own_fields(value: dict[str, Json]) -> dict[str, Json]:
+def _own_fields(value: Mapping[str, Json]) -> dict[str, Json]:
     """The document without what a server adds to it."""
     metadata = value.get("metadata")
     if isinstance(metadata, dict):

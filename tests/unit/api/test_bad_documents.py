@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from killpoint.api.load import BYTES_MAX, load, load_file
+from killpoint.api.load import BYTES_MAX, from_fields, load, load_file
 from killpoint.api.problems import Position, Problem, ProblemsError
-from tests.unit.api.samples import CATALOG, document
+from tests.unit.api.samples import CATALOG, HEAD, document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +110,16 @@ def test_what_a_server_adds_is_no_mistake() -> None:
 @pytest.mark.parametrize(
     "spec", ["matrix: {setup: [langgraph], delivery: [{mode: once}]}", "matrix: {setup: [langgraph]}"]
 )
+def test_an_experiment_stored_as_json_is_read_as_it_was() -> None:
+    loaded = load(document("matrix: {setup: [langgraph], kill: [{at: [charge.after]}]}"), catalog=CATALOG)
+    assert from_fields(loaded.model_dump(mode="json")) == loaded, "with the nulls of what is not given"
+
+
+def test_a_stored_experiment_that_is_damaged_has_problems_too() -> None:
+    with pytest.raises(ProblemsError, match=r"stored:spec\.matrix\.setup: Required value"):
+        from_fields({**yaml.safe_load(HEAD), "spec": {"matrix": {}}}, source="stored")
+
+
 def test_a_later_axis_at_its_only_value_of_today_is_no_mistake(spec: str) -> None:
     assert load(document(spec), catalog=CATALOG).spec.matrix.setup == ("langgraph",)
 
