@@ -119,6 +119,7 @@ async def test_what_a_worker_left_running_dies_with_it(lab: rig.Lab) -> None:
         await rig.ended(running, attempt)
         child = int((lab.volume(attempt) / "child").read_text())
         await rig.eventually(lambda: identify(child) is None, what="the child is dead")
+        assert identify(child) is None
 
 
 @both_modes

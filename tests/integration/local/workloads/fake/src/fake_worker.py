@@ -61,3 +61,7 @@ def _say(**line: object) -> None:
 def _say_text(line: str) -> None:
     with Path(os.environ["KILLPOINT_TERMINATION_LOG"]).open("a") as log:
         log.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()
