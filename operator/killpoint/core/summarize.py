@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from killpoint.core.decide import control_failed
 from killpoint.core.expectations import differences, met, set_apart
-from killpoint.core.intervals import interval
 from killpoint.core.plan import Plan, control_of, ordered_of, run_of
 from killpoint.core.state import RunState, TrialState, evidence_of
 from killpoint.model.cells import Cell, TrialId
 from killpoint.model.evidence import TrialEvidence
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Judgement, Result, Verdict
+from killpoint.model.intervals import interval
 from killpoint.model.rules import Rule, rule_for
 from killpoint.model.summary import (
     CellSummary,
@@ -201,8 +201,8 @@ def _rates(records: Sequence[TrialRecord]) -> tuple[Rate, ...]:
 
 
 def rate_of(verdict: Verdict, count: int, of: int) -> Rate:
-    low, high = interval(count, of)
-    return Rate(verdict=verdict, count=count, of=of, low=low, high=high)
+    bounds = interval(count, of)
+    return Rate(verdict=verdict, count=count, of=of, low=bounds.low, high=bounds.high)
 
 
 def _shares_broken(expected: Expected, rates: Sequence[Rate]) -> list[str]:

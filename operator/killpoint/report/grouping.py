@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from killpoint.model.cells import Kill
 from killpoint.model.findings import Verdict
+from killpoint.model.intervals import Interval, interval
 from killpoint.model.summary import CellSummary, ExperimentSummary, TrialRecord
-from killpoint.report.bounds import Bounds, bounds
 from killpoint.report.layout import kill_name
 from killpoint.report.resends import resend_words
 from killpoint.report.standing import HARM, HARMLESS, Mark, Standing, counted, mark, standing, tally
@@ -41,8 +41,8 @@ class CellGroup:
         return dict(tally(self.records)).get(self.shown, 0)
 
     @property
-    def bounds(self) -> Bounds:
-        return bounds(self.count, len(self.records))
+    def bounds(self) -> Interval:
+        return interval(self.count, len(self.records))
 
     @property
     def example(self) -> TrialRecord | None:

@@ -252,6 +252,14 @@ def test_the_frameworks_own_error_is_set_apart_and_bounded() -> None:
     assert run(most=0).result is Result.FAIL
 
 
+def test_another_error_than_the_named_one_is_not_set_apart() -> None:
+    rule = Rule(expected=Expected(framework_errors=FrameworkErrors(match="no such words", most=9)))
+    sim = with_flaw(Sim(experiment(cell(key="stable", at=("charge.before",)), rules=(rule,))), Flaw.RAISES, in_resumes)
+    record = only_trial(sim)
+    assert record.set_apart is None
+    assert record.met is False
+
+
 def test_a_session_that_stays_open_is_not_quiet() -> None:
     """The resume waits for the server to let go of the killed attempt; when it never does, that is said."""
     sim = Sim(experiment(cell(at=("charge.after",)), limits=replace(LIMITS, inconclusive_retries=0)))
@@ -267,6 +275,7 @@ def test_requests_in_flight_are_not_quiet() -> None:
     summary = summary_of(sim.run())
     assert summary.result is Result.INCONCLUSIVE
     assert summary.totals.verdicts == ((Verdict.INCONCLUSIVE, 1),)
+    assert all(record.evidence.ledger is None for cell in summary.cells for record in cell.trials)
 
 
 def test_what_is_committed_after_a_judgement_reopens_the_trial() -> None:

@@ -20,6 +20,7 @@ from killpoint.model.evidence import (
     TrialEvidence,
 )
 from killpoint.model.findings import Cause, Finding, Judgement, Result, Verdict
+from killpoint.model.intervals import interval
 from killpoint.model.summary import (
     CellSummary,
     Expected,
@@ -30,7 +31,6 @@ from killpoint.model.summary import (
     Totals,
     TrialRecord,
 )
-from killpoint.report.bounds import bounds
 from tests.unit.report.telling import ALL_POINTS, STARTED_MS, Story, tell
 
 SETUPS = ("langgraph", "llamaindex", "crewai-persist", "crewai-checkpoint")
@@ -133,7 +133,7 @@ def cell_of(plan: Cell, rule: Expected, records: Iterable[TrialRecord]) -> CellS
 def _rates(judged: list[TrialRecord]) -> Iterable[Rate]:
     seen = Counter(r.judgement.verdict for r in judged if r.judgement is not None)
     for verdict, number in seen.items():
-        bound = bounds(number, len(judged))
+        bound = interval(number, len(judged))
         yield Rate(verdict=verdict, count=number, of=len(judged), low=bound.low, high=bound.high)
 
 

@@ -4,13 +4,11 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from killpoint.core.intervals import interval
 from killpoint.model.findings import Result, Verdict
 from killpoint.model.summary import TrialRecord
-from killpoint.report.bounds import bounds
 from killpoint.report.costs import costs_of, spread
 from killpoint.report.grouping import group
 from killpoint.report.layout import arrange, row_axes
@@ -81,19 +79,6 @@ def test_findings_hold_every_judged_cell_once_and_pool_its_trials() -> None:
     expected = next(one for one in groups if one.mark is Mark.MET)
     assert (expected.count, len(expected.records)) == (39, 39)
     assert expected.bounds.low == pytest.approx(0.926, abs=0.001)
-
-
-@settings(max_examples=40, deadline=None)
-@given(of=st.integers(min_value=1, max_value=200), data=st.data())
-def test_pooled_bounds_are_those_of_the_cells(of: int, data: st.DataObject) -> None:
-    number = data.draw(st.integers(min_value=0, max_value=of))
-    bound = bounds(number, of)
-    assert (bound.low, bound.high) == pytest.approx(interval(number, of), abs=1e-9)
-
-
-def test_none_of_n_is_below_three_in_n() -> None:
-    assert bounds(0, 100).high < 0.03
-    assert bounds(0, 0).high == 1.0
 
 
 def test_only_axes_that_vary_are_shown() -> None:
