@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import json
 import os
 import signal
@@ -70,7 +69,6 @@ async def _serve(settings: Settings, public: socket.socket, admin: socket.socket
         if starting.done():
             starting.result()
             readiness.ready = True
-            _settle_memory()
             _announce(settings, public, admin)
             await asyncio.wait([told_to_stop, *running], return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -81,15 +79,6 @@ async def _serve(settings: Settings, public: socket.socket, admin: socket.socket
         await asyncio.gather(*running)
         await asyncio.gather(starting, told_to_stop, return_exceptions=True)
         await ledger.close()
-
-
-def _settle_memory() -> None:
-    """Collect cycles seldom, and leave out what lives as long as the process: requests hardly make any.
-
-    A tenth of what the service spends on a charge (bench/payments.py).
-    """
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 100)
 
 
 async def _signal() -> None:
