@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import shlex
 import signal
@@ -19,7 +20,7 @@ from killpoint import __version__
 from killpoint.api.catalog import catalog_with
 from killpoint.api.convert import experiment_of
 from killpoint.api.expectations import rules_of
-from killpoint.api.load import load_file
+from killpoint.api.load import from_fields, load_file
 from killpoint.api.problems import ProblemsError
 from killpoint.api.v1alpha1.spec import CrashExperiment
 from killpoint.cli import doctor as doctor_
@@ -79,6 +80,9 @@ Keep = Annotated[bool, typer.Option("--keep", help="Keep the files of each trial
 
 def main() -> None:
     """The entry point of ``killpoint`` and ``kubectl-killpoint``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows "?", and nothing is lost
+            stream.reconfigure(errors="replace")
     raise SystemExit(run_command(lambda: app(standalone_mode=False)))
 
 
@@ -168,7 +172,7 @@ def report(
 ) -> int:
     """Show a stored run again, in any form."""
     archive = _archive(name, evidence)
-    document = CrashExperiment.model_validate(archive.document)
+    document = from_fields(archive.document)
     summary = summarize(run_of_archive(archive, rules_of(document.spec.expect)), archive.provenance)
     _emit(summary, output, to)
     return Exit.PASS
@@ -210,7 +214,7 @@ def replay(
 ) -> int:
     """Run one trial of a stored run again, with its control, and keep its files."""
     archive = _archive(name, None)
-    document = CrashExperiment.model_validate(archive.document)
+    document = from_fields(archive.document)
     experiment = only_trial(experiment_of(document, installed_workloads().catalog()), trial, archive.trials)
     ran = _run(Path(archive.name), document, experiment, dsn=dsn, mode=mode, keep=True, fresh=True)
     say(f"the files of the trial are in {ran.folder}")
