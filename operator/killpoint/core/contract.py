@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from killpoint.core.points import place_of
+from killpoint.core.points import NAME, place_of
 from killpoint.model.cells import AttemptId, Coordinates, Method
 from killpoint.model.evidence import Claim, Ordered, Outcome, OutcomeWord, PointPassed
 
@@ -15,7 +16,10 @@ CONTRACT = 1
 LOG_BYTES_MAX = 4096
 """What a kubelet keeps of a termination message; a worker keeps its own below 3,072 bytes."""
 ERROR_CHARACTERS_MAX = 500
-
+NUMBER_MAX = 10**15
+"""Above any count and any time of day in milliseconds."""
+FOLDED = "*"
+"""The point of a line that counts passings which have no line any more (docs/worker-contract.md)."""
 
 WORKFLOW_VERSIONS = {"graph": "1", "state": "1", "policy": "1"}
 
@@ -113,11 +117,24 @@ def read_termination(text: str, *, attempt: str, nonce: str) -> Reading:
     reading = Reading(lines=len(lines))
     for number, line in enumerate(lines, start=1):
         try:
-            reading = _with_line(reading, json.loads(line), attempt=attempt, nonce=nonce)
+            reading = _with_line(reading, _storable(json.loads(line)), attempt=attempt, nonce=nonce)
         except (ContractError, ValueError, RecursionError) as error:
             reason = str(error) if isinstance(error, ContractError) else "not JSON"
             return replace(reading, fault=f"line {number} of the termination log: {reason}: {line[:80]!r}")
     return reading
+
+
+def _storable(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """JSON can spell what neither UTF-8 nor a database can hold: NUL and halves of surrogate pairs."""
+    match value:
+        case str():
+            return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+        case list():
+            return [_storable(item) for item in value]
+        case dict():
+            return {_storable(name): _storable(item) for name, item in value.items()}
+        case _:
+            return value
 
 
 def _with_line(reading: Reading, line: object, *, attempt: str, nonce: str) -> Reading:
@@ -148,6 +165,8 @@ def _with_header(reading: Reading, line: Mapping[str, Any], *, attempt: str, non
 
 def _with_point(reading: Reading, line: Mapping[str, Any]) -> Reading:
     point = _text(line, "point", longest=63)
+    if point != FOLDED and ("#" in point or not NAME.match(point)):
+        raise ContractError(f"{point!r} is no point: expected step.place, as in charge.after")
     folded = _number(line, "folded") or 0
     passed = PointPassed(point=point, occurrence=_number(line, "n") or 1, at_ms=_number(line, "t"))
     return replace(reading, points=(*reading.points, passed), points_left_out=reading.points_left_out + folded)
@@ -202,6 +221,8 @@ def _timings(value: object) -> tuple[tuple[str, float], ...]:
     for name, number in value.items():
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise ContractError(f"timings.{name} must be a number of milliseconds")
+        if not (math.isfinite(number) and abs(number) <= NUMBER_MAX):
+            raise ContractError(f"timings.{name} is no time that anything took")
     return tuple(sorted((name, float(number)) for name, number in value.items()))
 
 
@@ -223,6 +244,6 @@ def _number(line: Mapping[str, Any], name: str) -> int | None:
     value = line.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= NUMBER_MAX:
         raise ContractError(f"{name} must be a whole number, 0 or more")
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from killpoint.core.contract import FOLDED
 from killpoint.core.plan import Discovered
 from killpoint.core.state import RunState
 from killpoint.model.cells import Cell
@@ -24,5 +25,6 @@ def _points_of(cell: Cell, state: RunState) -> tuple[str, ...] | None:
         if take is None or take.judgement is None:
             return None
         for attempt in take.executors:
-            points.update(dict.fromkeys(passed.spec for passed in (attempt.end.points if attempt.end else ())))
+            passed = attempt.end.points if attempt.end else ()
+            points.update(dict.fromkeys(one.spec for one in passed if one.point != FOLDED))
     return tuple(points)

@@ -64,7 +64,8 @@ def last_lines(path: Path, count: int = 8, *, bytes_max: int = 16_384) -> str:
         with path.open("rb") as log:
             log.seek(0, 2)
             log.seek(max(0, log.tell() - bytes_max))
-            text = log.read().decode(errors="replace")
+            # No database holds a NUL, and these words go into one.
+            text = log.read().decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     except OSError:
         return ""
     return indented(text.splitlines()[-count:])

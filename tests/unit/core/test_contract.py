@@ -55,6 +55,11 @@ def test_folded_passings_are_counted() -> None:
         (HEADER + '{"outcome":"failed","error":"boom"}\n', "error must be an object"),
         (HEADER + '{"outcome":"inspected","recorded":{"charge":"yes"}}\n', "recorded must map"),
         (HEADER + '{"hello":1}\n', "neither header, point nor outcome"),
+        (HEADER + '{"point":"somewhere"}\n', "'somewhere' is no point"),
+        (HEADER + '{"point":"charge.after#2"}\n', "is no point"),
+        (HEADER + '{"point":"x.after","n":1' + "0" * 30 + "}\n", "n must be a whole number"),
+        (HEADER + '{"outcome":"finished","timings":{"run":NaN}}\n', "no time that anything took"),
+        (HEADER + '{"outcome":"finished","timings":{"run":1e999}}\n', "no time that anything took"),
     ],
 )
 def test_rubbish_is_a_fault_that_names_the_line(text: str, words: str) -> None:
@@ -68,6 +73,14 @@ def test_what_was_readable_before_the_rubbish_is_kept() -> None:
     reading = read(HEADER + '{"point":"charge.before"}\nrubbish\n')
     assert [passed.point for passed in reading.points] == ["charge.before"]
     assert reading.fault is not None
+
+
+@pytest.mark.parametrize(("spelled", "kept"), [("\\u0000", "a\N{REPLACEMENT CHARACTER}b"), ("\\ud800", "a?b")])
+def test_what_no_database_holds_is_replaced(spelled: str, kept: str) -> None:
+    """JSON can spell it, and an error's message is worth keeping without it."""
+    outcome = read(HEADER + '{"outcome":"failed","error":{"class":"E","message":"a' + spelled + 'b"}}\n').outcome
+    assert outcome is not None
+    assert outcome.error_message == kept
 
 
 def test_a_log_longer_than_a_kubelet_keeps_lacks_its_header() -> None:
