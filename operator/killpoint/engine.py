@@ -128,12 +128,16 @@ class Engine:
 
     async def _see_services(self) -> None:
         """Note when a shared service is another incarnation than before: what ran meanwhile is disturbed."""
+        known = self._state.services
         try:
             payments = await self._world.ledger.incarnation()
         except LedgerUnavailableError:
-            return  # the look below meets the same, and says so where it matters
+            if known is None:
+                return
+            # The look below meets the same, and says so where it matters. The database is looked at all the same.
+            payments = known.payments
         seen = ServicesSeen(database=await self._world.journal.incarnation(), payments=payments)
-        if self._state.services is None or changes(self._state.services, seen):
+        if known is None or changes(known, seen):
             await self._append(seen)
 
     async def _look(self) -> Situation:

@@ -189,12 +189,11 @@ def changes(before: ServicesSeen | None, now: ServicesSeen) -> tuple[str, ...]:
     """Which services are another incarnation than before, in words."""
     if before is None:
         return ()
-    names = {"database": "the database", "payments": "the payments service"}
-    return tuple(
-        f"{words} was started anew while the trial ran"
-        for name, words in names.items()
-        if getattr(before, name) != getattr(now, name)
-    )
+    words = {
+        "database": "the database was started anew, or broke off its sessions, while the trial ran",
+        "payments": "the payments service was started anew while the trial ran",
+    }
+    return tuple(said for name, said in words.items() if getattr(before, name) != getattr(now, name))
 
 
 def _disturb(trials: dict[TrialId, TrialState], disturbances: tuple[str, ...]) -> None:

@@ -19,6 +19,7 @@ CONNECT_SECONDS = 5
 STATEMENT_MILLISECONDS = 30_000
 _LOCK = "killpoint-journal"
 
+_INCARNATION = "SELECT pg_postmaster_start_time()::text || ', session ' || pg_backend_pid()"
 _READ = """
 SELECT sequence, (extract(epoch FROM at) * 1000)::bigint, kind, document::text
 FROM events WHERE run = %s AND sequence > %s ORDER BY sequence
@@ -49,6 +50,8 @@ class PostgresJournal:
         self._epoch: int | None = None
         self._last = 0
         self._connection: psycopg.AsyncConnection[TupleRow] | None = None
+        self._incarnation: str | None = None
+        """As this connection found it. None where there is no connection."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -70,9 +73,15 @@ class PostgresJournal:
         return self._epoch
 
     async def incarnation(self) -> str:
+        """Which start of the server answers, and in which session of ours.
+
+        What ends sessions without a restart (a crash in the server, an administrator) disturbs workers as well.
+        """
         async with self._connected() as connection:
-            row = await (await connection.execute("SELECT pg_postmaster_start_time()::text")).fetchone()
-        return "" if row is None else str(row[0])
+            if self._incarnation is None:
+                row = await (await connection.execute(_INCARNATION)).fetchone()
+                self._incarnation = "" if row is None else str(row[0])
+            return self._incarnation
 
     async def read(self, after: int) -> Sequence[Recorded]:
         async with self._connected() as connection:
@@ -129,13 +138,13 @@ class PostgresJournal:
             yield self._connection
         except psycopg.errors.UniqueViolation as error:
             raise FencedError(f"run {self._run}: another killpoint appended events meanwhile") from error
-        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.AdminShutdown) as error:
+        except psycopg.Error as error:
             await self._disconnect()
-            raise JournalUnavailableError(f"the journal's database does not answer: {first_line(error)}") from error
+            raise unavailable(error) from error
 
     async def _disconnect(self) -> None:
         if self._connection is not None:
-            connection, self._connection = self._connection, None
+            connection, self._connection, self._incarnation = self._connection, None, None
             await connection.close()
 
 
@@ -155,9 +164,23 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
+def unavailable(error: psycopg.Error) -> JournalUnavailableError:
+    """What the journal's database said, in words."""
+    return JournalUnavailableError(f"the journal's database does not answer as it should: {first_line(error)}")
+
+
+@asynccontextmanager
+async def _transaction(dsn: str) -> AsyncIterator[psycopg.AsyncConnection[TupleRow]]:
+    try:
+        async with await connect(dsn) as connection, connection.transaction():
+            yield connection
+    except psycopg.Error as error:
+        raise unavailable(error) from error
+
+
 async def migrate(dsn: str) -> None:
-    """Bring the journal's tables up to date. Several at once are one after another."""
-    async with await connect(dsn) as connection, connection.transaction():
+    """Bring the journal's tables up to date. Several at once are one after another. Raises JournalUnavailableError."""
+    async with _transaction(dsn) as connection:
         await connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (_LOCK,))
         for name in sorted(
             entry.name
@@ -169,8 +192,8 @@ async def migrate(dsn: str) -> None:
 
 
 async def open_run(dsn: str, run: str, *, experiment: str, digest: str) -> OpenedRun:
-    """Make the run's row, or find it. A run of another specification under this id is refused."""
-    async with await connect(dsn) as connection, connection.transaction():
+    """Make the run's row, or find it. Raises JournalUnavailableError, also for a run of another specification."""
+    async with _transaction(dsn) as connection:
         await connection.execute(
             "INSERT INTO runs (id, experiment, spec_digest) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING",
             (run, experiment, digest),
