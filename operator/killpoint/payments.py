@@ -1,13 +1,10 @@
-"""The payments service as the harness sees it: its admin API as a ledger, and the tokens that workers are given.
+"""The payments service as the harness sees it: its admin API as a ledger.
 
 Responsible for reading, and for never taking what was not read for nothing. Must not judge, and writes nothing.
 """
 
 from __future__ import annotations
 
-import hmac
-import json
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -94,13 +91,6 @@ class PaymentsLedger:
             ) from error
 
 
-def mint_token(signing_key: str, *, experiment: str, tenant: str, run: str, attempt: str) -> str:
-    """The bearer token of one attempt: the service takes its run and its attempt from nothing else."""
-    claims = {"e": experiment, "tenant": tenant, "run": run, "attempt": attempt}
-    signed = b"kp1." + _base64(json.dumps(claims, separators=(",", ":")).encode())
-    return (signed + b"." + _base64(hmac.digest(signing_key.encode(), signed, "sha256"))).decode()
-
-
 def _view(document: Mapping[str, Any], *, boot: str) -> LedgerView:
     return LedgerView(
         effects=tuple(_effect(effect) for effect in document["effects"]),
@@ -139,7 +129,3 @@ def _request(document: Mapping[str, Any]) -> Request:
         received_ms=int(document["received"]),
         answered_ms=None if answered is None else int(answered),
     )
-
-
-def _base64(raw: bytes) -> bytes:
-    return urlsafe_b64encode(raw).rstrip(b"=")

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from killpoint.model.evidence import Effect, LedgerView, Request, RequestOutcome
-from killpoint.payments import RUNS_IN_A_REQUEST_MAX, PaymentsLedger, mint_token
+from killpoint.model.tokens import mint_token
+from killpoint.payments import RUNS_IN_A_REQUEST_MAX, PaymentsLedger
 from killpoint.ports import LedgerUnavailableError
 from killpoint_payments.tokens import Bearer, verify_token
 

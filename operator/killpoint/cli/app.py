@@ -24,7 +24,7 @@ from killpoint.api.load import from_fields, load_file
 from killpoint.api.problems import ProblemsError
 from killpoint.api.v1alpha1.spec import CrashExperiment
 from killpoint.cli import doctor as doctor_
-from killpoint.cli.archive import EVIDENCE_FILE, Archive, ArchiveError, cards, read_archive, run_of_archive
+from killpoint.cli.archive import EVIDENCE_FILE, Archive, ArchiveError, RunCard, cards, read_archive, run_of_archive
 from killpoint.cli.choose import filtered, only_trial
 from killpoint.cli.exits import EXITS, Exit, Stop, say
 from killpoint.cli.local import LocalRun, Ran, run_locally
@@ -33,7 +33,9 @@ from killpoint.cli.plan import plan_text
 from killpoint.cli.progress import shown
 from killpoint.cli.status import status_text
 from killpoint.core.judge import judge_safely
+from killpoint.core.state import JournalLostError
 from killpoint.core.summarize import JudgedTrial, summarize
+from killpoint.journal.codec import CodecError
 from killpoint.local.errors import LocalError
 from killpoint.local.home import Home
 from killpoint.local.stack import installed_workloads
@@ -41,6 +43,7 @@ from killpoint.local.workers import Mode
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Result
 from killpoint.model.summary import ExperimentSummary
+from killpoint.ports import FencedError, JournalUnavailableError
 
 T = TypeVar("T")
 
@@ -93,14 +96,14 @@ def run_command(command: Callable[[], object]) -> int:
     except Stop as stop:
         say(str(stop))
         return stop.code
-    except ProblemsError as error:
-        say(str(error))
-        return Exit.INVALID
-    except ArchiveError as error:
+    except (ProblemsError, ArchiveError) as error:
         say(str(error))
         return Exit.INVALID
     except LocalError as error:
         say(str(error))
+        return Exit.NOT_EXECUTED
+    except (JournalUnavailableError, JournalLostError, CodecError, FencedError) as error:
+        say(f"{error}\nWhat is finished is kept: the same command goes on from here, --fresh starts anew.")
         return Exit.NOT_EXECUTED
     except typer.TyperException as error:
         say(f"{error}\n`killpoint --help` lists the commands, `killpoint COMMAND --help` their options.")
@@ -213,10 +216,11 @@ def replay(
     mode: ModeOption = Mode.AUTO,
 ) -> int:
     """Run one trial of a stored run again, with its control, and keep its files."""
-    archive = _archive(name, None)
+    card, path = _stored(name)
+    archive = read_archive(path)
     document = from_fields(archive.document)
     experiment = only_trial(experiment_of(document, installed_workloads().catalog()), trial, archive.trials)
-    ran = _run(Path(archive.name), document, experiment, dsn=dsn, mode=mode, keep=True, fresh=True)
+    ran = _run(Path(card.file), document, experiment, dsn=dsn, mode=mode, keep=True, fresh=True)
     say(f"the files of the trial are in {ran.folder}")
     return _finished(ran.summary, output, report)
 
@@ -261,7 +265,7 @@ def _run(
         experiment=experiment,
         document=document,
         catalog=catalog_with(document.spec, workloads.catalog()),
-        file=str(file),
+        file=file,
         command=shlex.join(["killpoint", *_without_secrets(sys.argv[1:])]),
         home=_home(),
         workloads=workloads,
@@ -316,13 +320,16 @@ def _emit(summary: ExperimentSummary, output: Format, to: Path | None) -> None:
 
 
 def _archive(name: str | None, evidence: Path | None) -> Archive:
-    if evidence is not None:
-        return read_archive(evidence)
+    return read_archive(_stored(name)[1] if evidence is None else evidence)
+
+
+def _stored(name: str | None) -> tuple[RunCard, Path]:
+    """The last finished run of this name, or of this id, and its evidence. Raises Stop."""
     home = _home()
     for card in cards(home.state / "runs"):
         path = home.run(card.run) / EVIDENCE_FILE
         if (name is None or name in {card.run, card.experiment}) and path.exists():
-            return read_archive(path)
+            return card, path
     raise Stop(
         Exit.INVALID,
         f"there is no finished run{'' if name is None else f' of {name!r}'}; `killpoint status` lists those there are",

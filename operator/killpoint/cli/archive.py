@@ -5,16 +5,20 @@ They are copies for people and for later judgement. The journal is the truth whi
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from killpoint.cli.exits import Exit, Stop
 from killpoint.core.summarize import JudgedTrial, Run
+from killpoint.local.errors import DISK_FULL
 from killpoint.model.cells import Cell
 from killpoint.model.rules import Rule
 from killpoint.model.summary import Provenance
@@ -38,6 +42,7 @@ class RunCard:
     server: str
     """The Postgres that holds its journal, without a password."""
     file: str
+    """The experiment's file. The commands of its own workers are looked for beside it."""
     started_ms: int
     state: str = "running"
     """``running``, or ``ended``. A run that was interrupted stays running and can be gone on with."""
@@ -115,7 +120,6 @@ def read_archive(path: Path) -> Archive:
 
 
 def write_card(folder: Path, card: RunCard) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     _write(folder / RUN_FILE, json.dumps(asdict(card), indent=1))
 
 
@@ -141,13 +145,20 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all: a reader never sees half a file, and a full disk keeps the old one."""
+    """Whole or not at all: a reader never sees half a file, and a full disk keeps the old one. Raises Stop."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(text, encoding="utf-8")
         draft.replace(path)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}."
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        remedy = DISK_FULL if full else "See to that, then run it again: what is finished is kept."
+        raise Stop(Exit.NOT_EXECUTED, f"{message}\n{remedy}") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # what keeps it from being removed has been reported
+            draft.unlink(missing_ok=True)
 
 
 def _first(error: ValidationError) -> str:

@@ -7,6 +7,7 @@ import platform
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from killpoint.core.summarize import summarize
 from killpoint.engine import Engine, Step, World
 from killpoint.journal.postgres import PostgresJournal, migrate, open_run
 from killpoint.local.dsn import masked
+from killpoint.local.errors import LocalError
 from killpoint.local.home import Home
 from killpoint.local.progress import Progress
 from killpoint.local.stack import LocalStack, StackOptions, local_stack
@@ -27,7 +29,7 @@ from killpoint.local.workloads import Workloads
 from killpoint.model.catalog import Catalog
 from killpoint.model.experiment import Experiment
 from killpoint.model.summary import ExperimentSummary, Provenance
-from killpoint.payments import mint_token
+from killpoint.model.tokens import mint_token
 
 CARD_SECONDS = 1.0
 """How often the run's card is written while trials go on."""
@@ -41,7 +43,7 @@ class LocalRun:
     document: CrashExperiment
     catalog: Catalog
     """With the file's own workers."""
-    file: str
+    file: Path
     command: str
     home: Home
     workloads: Workloads
@@ -75,6 +77,8 @@ async def run_locally(request: LocalRun, show: Show) -> Ran:
         mode=request.mode,
         parallelism=request.experiment.parallelism,
         keep=request.keep,
+        catalog=request.catalog,
+        own_folder=request.file.parent,
         report=lambda progress: _prepared(show, progress),
     )
     async with local_stack(options) as stack:
@@ -82,18 +86,25 @@ async def run_locally(request: LocalRun, show: Show) -> Ran:
         engine = await _engine(request, stack, card)
         async with engine.journal:
             await drive(engine.engine, waker=stack.wake, on_step=_on_step(show, folder, card))
+            summary = _stored(request, engine.engine, _provenance(request, stack, engine.engine), folder)
             await engine.journal.end()
-        run = engine.engine.run()
-        provenance = _provenance(request, stack, engine.engine)
-    summary = summarize(run, provenance)
-    archive = archive_of(run, document=request.document.model_dump(mode="json", by_alias=True), provenance=provenance)
-    write_archive(folder / EVIDENCE_FILE, archive)
-    result = None if summary.result is None else summary.result.value
-    write_card(
-        folder,
-        replace(card, state="ended", result=result, judged=summary.totals.judged, trials=summary.totals.trials),
-    )
+        result = None if summary.result is None else summary.result.value
+        write_card(
+            folder,
+            replace(card, state="ended", result=result, judged=summary.totals.judged, trials=summary.totals.trials),
+        )
+        if not request.keep:
+            with suppress(LocalError):  # the run is over and stored; what is left of it takes up space, no more
+                await stack.free()
     return Ran(summary=summary, folder=folder)
+
+
+def _stored(request: LocalRun, engine: Engine, provenance: Provenance, folder: Path) -> ExperimentSummary:
+    """Write all the evidence of a run that is over, and sum it up."""
+    run = engine.run()
+    document = request.document.model_dump(mode="json", by_alias=True)
+    write_archive(folder / EVIDENCE_FILE, archive_of(run, document=document, provenance=provenance))
+    return summarize(run, provenance)
 
 
 def _card(request: LocalRun) -> RunCard:
@@ -113,7 +124,7 @@ def _card(request: LocalRun) -> RunCard:
         experiment=request.experiment.name,
         digest=request.experiment.digest,
         server=server,
-        file=request.file,
+        file=str(request.file.absolute()),
         started_ms=_now_ms(),
     )
 

@@ -23,7 +23,8 @@ from killpoint.local.postgres import Server
 from killpoint.local.processes import at_home_below
 from killpoint.local.workloads import Workloads
 from killpoint.model.evidence import RequestOutcome
-from killpoint.payments import PaymentsLedger, mint_token
+from killpoint.model.tokens import mint_token
+from killpoint.payments import PaymentsLedger
 from killpoint.ports import LedgerUnavailableError
 from tests.integration.local import rig
 

@@ -19,7 +19,7 @@ from killpoint.local.stack import LocalStack, StackOptions, installed_workloads,
 from killpoint.model.catalog import Catalog
 from killpoint.model.cells import AttemptId
 from killpoint.model.evidence import AttemptEnd
-from killpoint.payments import mint_token
+from killpoint.model.tokens import mint_token
 from tests.integration.local import rig
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.slow]
