@@ -224,5 +224,6 @@ def copied(binaries: Path, target: Path) -> Path:
             making.rename(target)
         except OSError:
             shutil.rmtree(making, ignore_errors=True)
-            raise
+            if not target.exists():  # else another killpoint was faster
+                raise
     return copy
