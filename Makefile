@@ -84,6 +84,20 @@ check: env ## Check style, types, layers, locks and generated files: what CI che
 check-workers: env ## Check the framework workers' types against the frameworks (makes their environments: large)
 	$(BIN)/python -m tools.check_workers
 
+# --- A cluster for tests: tests/cluster/README.md --------------------------------------------------------------------
+
+.PHONY: cluster cluster-down images
+
+cluster: env ## Have a Kubernetes: that of KUBECONFIG, kind, or one node of our own (Linux, root, Go)
+	$(BIN)/python -m tests.cluster up
+
+cluster-down: env ## End it, and remove all it left on this machine
+	$(BIN)/python -m tests.cluster down
+
+# IMAGES: only these, such as make images IMAGES="langgraph payments"
+images: env ## Build the images and load them into the cluster, if one is up
+	$(BIN)/python -m tests.cluster images $(IMAGES)
+
 # --- Upkeep ----------------------------------------------------------------------------------------------------------
 
 format: env ## Format, and mend what ruff can mend

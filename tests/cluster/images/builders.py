@@ -99,6 +99,10 @@ class BuildahBuilder:
                 f"--build-arg=BASE={self.base}", *mounts, *tags, f"--file={image.dockerfile}",
                 f"--ignorefile={ROOT / image.context / '.dockerignore'}", str(ROOT / image.context),
             )  # fmt: skip
+        for reference in self._buildah("images", "--format={{.Name}}:{{.Tag}}").splitlines():
+            repository, _, tag = reference.rpartition(":")
+            if repository == image.repository and tag not in (digest, TAG):
+                self._buildah("rmi", reference)
 
     def save(self, image: Image, digest: str, archive: Path) -> None:
         """Not compressed: it is read once, on this machine."""

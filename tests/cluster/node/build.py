@@ -71,14 +71,22 @@ def _build(folder: Path, cache: Path) -> None:
 
 
 def _linker_options() -> list[str]:
+    """The versions, put in as the projects' own builds do. Helm has to know which Kubernetes it renders for."""
     kubernetes = version(KUBERNETES)
     major, minor, _ = kubernetes.removeprefix("v").split(".")
     base = "k8s.io/component-base/version"
+    helm_reads = (
+        f"{HELM}/internal/version.kubeClientVersion",
+        f"{HELM}/pkg/chart/common.k8sVersion",
+        f"{HELM}/pkg/chart/v2/lint/rules.k8sVersion",
+    )
     values = {
         f"{base}.gitVersion": kubernetes,
         f"{base}.gitMajor": major,
         f"{base}.gitMinor": minor,
         f"{HELM}/internal/version.version": version(HELM),
+        **{f"{variable}Major": major for variable in helm_reads},
+        **{f"{variable}Minor": minor for variable in helm_reads},
     }
     return ["-s", "-w", *(f"-X {name}={value}" for name, value in values.items())]
 

@@ -102,8 +102,10 @@ def pod_network() -> dict[str, object]:
 
 
 def containerd() -> str:
-    """``restrict_oom_score_adj``: where root lacks CAP_SYS_RESOURCE a negative score makes runc fail with "can't get
-    final child's PID", so the score is kept at containerd's own.
+    """Debian's containerd with folders of the node's own.
+
+    ``restrict_oom_score_adj``: where root lacks CAP_SYS_RESOURCE a negative score makes runc fail with "can't get final
+    child's PID", so no container gets a lower one than containerd has.
     """
     return f"""\
 version = 2

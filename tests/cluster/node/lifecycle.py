@@ -22,6 +22,8 @@ START_SECONDS_MAX = 10.0
 API_SECONDS_MAX = 120.0
 READY_SECONDS_MAX = 120.0
 CALLED = ("kubectl", "helm")
+MARKER = "killpoint-cluster"
+"""A file in each state folder: no folder without it is ever emptied."""
 
 
 def up(layout: Layout) -> None:
@@ -30,6 +32,12 @@ def up(layout: Layout) -> None:
         return
     preconditions.require()
     built = build.binaries(layout.cache)
+    with build.only_one(layout.cache / "node.lock"):
+        if not is_up(layout):
+            _up(layout, built)
+
+
+def _up(layout: Layout, built: Path) -> None:
     down(layout)
     host.refuse_foreign_network()
     began = time.monotonic()
@@ -77,6 +85,8 @@ def ctr(layout: Layout, *arguments: str, stdin: Path = Path(os.devnull)) -> str:
 def _lay_out(layout: Layout, built: Path) -> None:
     """The state folder: binaries, certificates, configuration and empty folders for the rest."""
     state = layout.state
+    state.mkdir(parents=True, exist_ok=True)
+    (state / MARKER).touch()
     for folder in ("bin", "log", "run", "containerd", "etcd", "var/lib/kubelet", "var/log", "var/cache", "var/tmp"):
         (state / folder).mkdir(parents=True, exist_ok=True)
     (state / "etcd").chmod(0o700)
@@ -176,7 +186,9 @@ def _kill(layout: Layout) -> None:
 
 
 def _empty(state: Path) -> None:
-    """Remove what a node put there; a node's mounts were never visible here."""
+    """Remove what a node put there. Its mounts were never visible here. Raises ClusterError."""
+    if any(state.iterdir()) and not (state / MARKER).exists():
+        raise ClusterError(f"{state} holds other things than a cluster: choose another KILLPOINT_CLUSTER_DIR")
     for place in state.iterdir():
         if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)

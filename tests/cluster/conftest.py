@@ -1,0 +1,47 @@
+"""The cluster that tests use: one that is up already. Bringing one up is the affair of `make cluster`.
+
+Where none is up, its tests are skipped and say why; with KILLPOINT_REQUIRE_CLUSTER=1 they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import providers
+from tests.cluster.kubectl import Kubectl
+from tests.cluster.node.commands import ClusterError
+from tests.cluster.node.layout import Layout
+from tests.cluster.providers import Provider
+
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+@pytest.fixture(scope="session")
+def provider() -> Provider:
+    """The cluster."""
+    try:
+        chosen = providers.choose(Layout.from_environment())
+        if chosen.is_up():
+            return chosen
+        reason = "no cluster is up: run `make cluster images`, and `make cluster-down` after the tests"
+    except ClusterError as error:
+        reason = str(error)
+    if os.environ.get("KILLPOINT_REQUIRE_CLUSTER") == "1":
+        pytest.fail(f"a cluster is required (KILLPOINT_REQUIRE_CLUSTER=1): {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def kubectl(provider: Provider) -> Iterator[Kubectl]:
+    """A namespace of the test's own that enforces restricted Pod Security, and kubectl in it."""
+    name = f"test-{secrets.token_hex(4)}"
+    program = providers.find_kubectl(Layout.from_environment())
+    kubectl = Kubectl(program=program, kubeconfig=provider.kubeconfig, namespace=name)
+    metadata = {"name": name, "labels": RESTRICTED}
+    kubectl("create", "--filename=-", manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    yield kubectl
+    kubectl("delete", "namespace", name, "--wait=false")

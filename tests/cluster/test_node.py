@@ -1,0 +1,121 @@
+"""The cluster itself: what every test on it takes for granted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cluster.kubectl import Kubectl
+from tests.cluster.pods import pod
+
+pytestmark = pytest.mark.cluster
+
+FETCH = """
+import sys, urllib.request
+try:
+    urllib.request.urlopen("http://server:8000", timeout=float(sys.argv[1]))
+except OSError:
+    sys.exit(3)
+"""
+
+
+def test_every_node_is_ready(kubectl: Kubectl) -> None:
+    nodes = kubectl.get("nodes")["items"]
+    ready = [
+        condition["status"]
+        for node in nodes
+        for condition in node["status"]["conditions"]
+        if condition["type"] == "Ready"
+    ]
+    assert ready
+    assert set(ready) == {"True"}
+
+
+def test_the_langgraph_image_imports_its_framework_where_pods_are_restricted(kubectl: Kubectl) -> None:
+    check = "import os, langgraph.graph, killpoint_langgraph; assert os.getuid() != 0; print('imported')"
+    kubectl.apply(pod("imports", "langgraph", command=["python", "-c", check]))
+    assert kubectl.ended("imports")["exitCode"] == 0
+    assert kubectl("logs", "imports").split() == ["imported"]
+
+
+def test_a_worker_that_kills_itself_ends_with_137_and_its_termination_log(kubectl: Kubectl) -> None:
+    """The point's line, written right before the SIGKILL, is read back from the pod's status."""
+    env = {
+        "KILLPOINT_ASSIGNMENT": json.dumps(assignment(die_at="charge.before")),
+        "KILLPOINT_PAYMENTS_URL": "http://127.0.0.1:9",  # it dies before it calls anybody
+        "KILLPOINT_TOKEN": "none",
+        "KILLPOINT_VOLUME": "/tmp/volume",  # noqa: S108 - an empty volume of the pod
+    }
+    make_volume = (
+        "import os, runpy; os.mkdir('/tmp/volume'); runpy.run_module('killpoint_langgraph', run_name='__main__')"
+    )
+    kubectl.apply(pod("dies", "langgraph", command=["python", "-c", make_volume], env=env))
+    ended = kubectl.ended("dies")
+    lines = [json.loads(line) for line in ended["message"].splitlines()]
+    assert (ended["exitCode"], ended["reason"]) == (137, "Error")
+    assert lines[0] == {"killpoint": 1, "attempt": "trial.1", "nonce": "5eed"}
+    assert lines[-1]["point"] == "charge.before"
+
+
+def test_a_policy_lets_in_whom_it_names_and_nobody_else(kubectl: Kubectl) -> None:
+    """Names, Services and policies work as everywhere: the stranger gets through until the policy is there."""
+    serve = pod("server", "payments", command=["python", "-m", "http.server", "8000"], labels={"app": "server"})
+    kubectl.apply(serve, service("server", port=8000))
+    kubectl("wait", "pod/server", "--for=condition=Ready", "--timeout=60s")
+    assert fetch(kubectl, "stranger-before") == 0
+    kubectl.apply(only_friends("server"))
+    kubectl.apply(fetching("stranger"), fetching("friend", labels={"role": "friend"}))
+    assert kubectl.ended("friend")["exitCode"] == 0
+    assert kubectl.ended("stranger")["exitCode"] == 3
+
+
+def fetch(kubectl: Kubectl, name: str) -> int:
+    kubectl.apply(fetching(name))
+    code: int = kubectl.ended(name)["exitCode"]
+    return code
+
+
+def fetching(name: str, *, labels: dict[str, str] | None = None) -> dict[str, Any]:
+    return pod(name, "payments", command=["python", "-c", FETCH, "5"], labels=labels)
+
+
+def service(name: str, *, port: int) -> dict[str, Any]:
+    spec = {"selector": {"app": name}, "ports": [{"port": port}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+def only_friends(app: str) -> dict[str, Any]:
+    spec = {
+        "podSelector": {"matchLabels": {"app": app}},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [{"podSelector": {"matchLabels": {"role": "friend"}}}]}],
+    }
+    kind = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
+    return {**kind, "metadata": {"name": "only-friends"}, "spec": spec}
+
+
+def assignment(*, die_at: str) -> dict[str, Any]:
+    """The start of a trial of the charge workflow, as the worker contract has it."""
+    return {
+        "contract": 1,
+        "experiment": "smoke",
+        "trial": "trial",
+        "run": "run-1",
+        "tenant": "smoke",
+        "attempt": "trial.1",
+        "number": 1,
+        "nonce": "5eed",
+        "action": "start",
+        "workflow": {"name": "charge", "versions": {"graph": "1", "state": "1", "policy": "1"}},
+        "coordinates": {
+            "setup": "langgraph",
+            "store": "volume",
+            "key": "stable",
+            "resume": "continue",
+            "parameters": {},
+        },
+        "job": {"orders": [{"id": "order-1", "amount": 4900, "currency": "EUR"}]},
+        "schedule": [{"point": die_at, "occurrence": 1, "do": "die"}],
+    }
