@@ -120,7 +120,7 @@ def _sum(records: list[TrialRecord]) -> Html:
     judged = sum(record.judgement is not None for record in records)
     if not judged:
         return el("span", "nothing judged", cls="sum")
-    words = f"of {judged:,}: {', '.join(said) if said else 'no harm'}"
+    words = f"{', '.join(said) if said else 'no harm'} in {count(judged, 'trial')}"
     return el("span", words, ", " if unexpected else "", alarm, cls="sum")
 
 

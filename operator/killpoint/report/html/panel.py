@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from killpoint.report.html.markup import Html, svg
 from killpoint.report.span import Span, Stretch
 
-LANE = 62
-TOP = 40
+LANE = 72
+TOP = 50
+NAME_ABOVE = 36
+"""How far above its lane a lane's name stands: above the row of what happens on it."""
 PHONE_PIXELS = 340
 TICKS = (1, 2, 5)
 

@@ -211,7 +211,7 @@ section{padding-top:44px}
 .mx .gr th{white-space:normal!important}
 .mx td>div{gap:4px;padding:0}
 .mx td a{padding:6px 0}
-.mx:not(.wd) .s{width:44px;height:auto}.mx:not(.wd) .ct .s{width:36px}
+.mx:not(.wd) .s{max-width:44px;height:auto}.mx:not(.wd) .ct .s{max-width:36px}
 .mx td.bad>div{margin:2px 4px 2px -3px;padding:3px 0 3px 3px;gap:3px}
 .mx .eq,.mx .ne,.mx .uk{width:14px;height:14px;line-height:14px;font-size:11px}
 .sum{float:none;display:block;font-size:12px}.gr th{padding-top:16px}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from killpoint.model.evidence import Effect, Request, RequestOutcome, TrialEvidence
 from killpoint.report.html.markup import NOTHING, Html, el, svg
-from killpoint.report.html.panel import LANE, PHONE_PIXELS, TOP, Panel, axis, beside, words_at
+from killpoint.report.html.panel import LANE, NAME_ABOVE, PHONE_PIXELS, TOP, Panel, axis, beside, words_at
 from killpoint.report.span import Lane, Passing, Span, Stretch, span_of
 from killpoint.report.words import count, duration, money, shorten
 
@@ -148,7 +148,7 @@ def _end(panel: Panel, lane: Lane, y: int) -> Iterator[Html]:
         cross = svg("path", d="M-6-6L6 6M6-6L-6 6", cls="kx2")
         yield svg("svg", cross, x=f"{at}%", y=y, overflow="visible")
         said = f"SIGKILL at {last.spec}" if last is not None else "SIGKILL"
-        yield beside(said, at, y - 24, cls="b")
+        yield beside(said, at, y - 22, cls="b")
         return
     at = panel.x(lane.ended_ms or 0)
     yield svg("circle", cx=f"{at}%", cy=y, r=3.5, cls="end")
@@ -240,5 +240,5 @@ def _names(panel: Panel) -> Iterator[Html]:
     """Lanes are named in the first panel; on a phone, where panels stand below one another, in each."""
     cls = None if panel.first else "ph"
     for index, lane in enumerate(panel.span.lanes):
-        yield words_at(lane.name, "0", TOP + LANE * index - 20, anchor="start", cls=f"lb {cls or ''}".strip())
+        yield words_at(lane.name, "0", TOP + LANE * index - NAME_ABOVE, anchor="start", cls=f"lb {cls or ''}".strip())
     yield words_at("payments", "0", panel.payments - 14, anchor="start", cls=f"lb {cls or ''}".strip())

@@ -13,6 +13,8 @@ from killpoint.report.standing import Standing, expected_words, replay, standing
 from killpoint.report.words import clock, count, day, duration, money, shorten, since
 
 KEY_CHARACTERS = 16
+ID_CHARACTERS = 12
+"""The whole id stands in the evidence beside the table."""
 ROWS_MAX = 60
 """Rows of a ledger or a request log that are shown."""
 
@@ -110,7 +112,14 @@ def _effect(effect: Effect, evidence: TrialEvidence) -> tuple[str, ...]:
     asked = {(one.order, one.action, one.item) for one in evidence.ordered}
     action = effect.action if effect.operation in asked else f"{effect.action} (not ordered: {effect.order})"
     amount = money(effect.amount, effect.currency) if effect.amount or effect.currency else ""
-    return (effect.id, action, _attempt(effect.attempt, evidence), _key(effect.key), amount, clock(effect.at_ms))
+    return (
+        code(shorten(effect.id, ID_CHARACTERS)),
+        action,
+        _attempt(effect.attempt, evidence),
+        _key(effect.key),
+        amount,
+        clock(effect.at_ms),
+    )
 
 
 def _requests(evidence: TrialEvidence) -> Html:
@@ -131,7 +140,7 @@ def _request(request: Request, evidence: TrialEvidence) -> tuple[str, ...]:
         request.action,
         _key(request.key),
         f"{request.outcome} {request.status}",
-        request.effect or "",
+        code(shorten(request.effect, ID_CHARACTERS)) if request.effect else "",
         took,
     )
 
