@@ -25,8 +25,10 @@ from killpoint.model.events import (
     AttemptReleased,
     Event,
     LedgerRead,
+    RunContinued,
     RunEnded,
     RunOpened,
+    RunSuspended,
     ServicesSeen,
 )
 from killpoint.model.experiment import Experiment
@@ -74,6 +76,12 @@ class Engine:
         self._planned = Plan(cells=())
         self._planned_at = -1
 
+    def steer(self, experiment: Experiment) -> None:
+        """Go on with what may change while a run goes on: parallelism, whether it is suspended, or aborted."""
+        if experiment.digest != self._experiment.digest:
+            raise ValueError("a run cannot go on under another specification")
+        self._experiment = experiment
+
     async def step(self) -> Step:
         """One pass. Raises JournalUnavailableError (try again) and FencedError (stop)."""
         await self._catch_up()
@@ -87,6 +95,8 @@ class Engine:
             )
         if self._state.result is not None:
             return self._step(None)
+        if self._experiment.suspended is (self._state.suspended_ms is None):
+            await self._append(RunSuspended() if self._experiment.suspended else RunContinued())
         await self._see_services()
         actions = decide(await self._look())
         progressed = await self._carry_out(actions)
@@ -148,7 +158,7 @@ class Engine:
             state=self._state,
             observed=Observed(now_ms=self._world.now_ms()),
         )
-        running = [attempt.id for trial in self._open() for attempt in trial.running]
+        running = [attempt.id for trial in self._open() for attempt in trial.attempts.values() if attempt.end is None]
         attempts = await self._world.substrate.observe(running) if running else {}
         observed = replace(situation.observed, attempts=attempts)
         quiet = waiting_for_quiet(situation)
@@ -191,8 +201,9 @@ class Engine:
         for action in actions:
             if isinstance(action, CleanUp):
                 await self._world.substrate.clean_up(action.attempts)
-        if any(isinstance(action, Finish) for action in actions):
-            await self._finish()
+        for action in actions:
+            if isinstance(action, Finish):
+                await self._finish(action)
         return bool(records or intents or again)
 
     def _is_intended(self, kill: KillFromOutside) -> bool:
@@ -246,13 +257,13 @@ class Engine:
 
     # --- ending ------------------------------------------------------------------------------------------------
 
-    async def _finish(self) -> None:
+    async def _finish(self, finish: Finish) -> None:
         """Read the whole ledger once more: what was committed after a judgement reopens its trial."""
-        late = await self._late_effects()
+        late = [] if finish.aborted else await self._late_effects()
         if late:
             await self._append(*late)
             return
-        await self._append(RunEnded(result=verdict_on(self.run())))
+        await self._append(RunEnded(result=verdict_on(self.run()), aborted=finish.aborted))
 
     async def _late_effects(self) -> list[Event]:
         judged = [

@@ -40,6 +40,8 @@ def experiment_of(document: CrashExperiment, catalog: Catalog) -> Experiment:
         rules=rules_of(spec.expect),
         limits=_limits(spec.limits),
         fail_fast=spec.fail_fast,
+        suspended=spec.suspend,
+        aborted=spec.abort,
         left_out=left_out_of(spec.matrix, setups),
     )
 

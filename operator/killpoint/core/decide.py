@@ -26,6 +26,7 @@ from killpoint.model.rules import rule_for
 
 RETRIED_CAUSES = frozenset({Cause.INFRASTRUCTURE, Cause.LEDGER})
 """Nothing that the worker or its framework did."""
+ABORTED = "the experiment was aborted (spec.abort)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +42,13 @@ class Situation:
     @property
     def overdue(self) -> bool:
         """Whether the whole run is past its deadline: nothing new is started, what runs is ended."""
-        opened = self.state.opened_ms
-        return opened is not None and self.observed.now_ms - opened > self.experiment.limits.deadline_seconds * 1000
+        return self.state.ran_ms(self.observed.now_ms) > self.experiment.limits.deadline_seconds * 1000
 
 
 def decide(situation: Situation) -> tuple[Action, ...]:
     """Everything that can be done now, in the order in which it is to be done."""
+    if situation.experiment.aborted:
+        return tuple(_abort(situation))
     actions: list[Action] = []
     for trial, cell in open_trials(situation):
         actions.extend(_for_trial(situation, trial, cell))
@@ -68,6 +70,21 @@ def open_trials(situation: Situation) -> Iterator[tuple[TrialState, Cell]]:
 def waiting_for_quiet(situation: Situation) -> tuple[TrialState, ...]:
     """The open trials with no attempt running: the ones to ask the ledger and the database about."""
     return tuple(trial for trial, _ in open_trials(situation) if not trial.running)
+
+
+def _abort(situation: Situation) -> Iterator[Action]:
+    """Kill what lives, free what it held, and end. A trial that has no judgement by now gets none."""
+    trials = [trial for trial, _ in open_trials(situation)]
+    living = [attempt for trial in trials for attempt in trial.attempts.values() if attempt.end is None]
+    for attempt in living:
+        if attempt.launched or attempt.id in situation.observed.attempts:
+            yield from _for_running(situation, attempt)
+        else:
+            vanished = AttemptEnd(reason=EndReason.NOT_STARTED, at_ms=situation.observed.now_ms, fault=ABORTED)
+            yield Record(event=AttemptEnded(attempt=attempt.id, end=vanished))
+    if not living:
+        yield from (CleanUp(attempts=tuple(trial.attempts)) for trial in trials if trial.attempts)
+        yield Finish(aborted=not _nothing_left(situation))
 
 
 # --- one trial -------------------------------------------------------------------------------------------------
@@ -123,6 +140,8 @@ def _as_ended(attempt: AttemptState, end: AttemptEnd) -> AttemptEnd:
 def _deadline_passed(situation: Situation, attempt: AttemptState, seen: Observation) -> str | None:
     limits = situation.experiment.limits
     age_seconds = (situation.observed.now_ms - attempt.intended_ms) / 1000
+    if situation.experiment.aborted:
+        return ABORTED
     if situation.overdue:
         return "the run is past its deadline (limits.deadlineSeconds)"
     if seen.lines == 0 and age_seconds > limits.startup_seconds:
@@ -229,7 +248,7 @@ def _evidence(situation: Situation, trial: TrialState, cell: Cell) -> TrialEvide
 def _fresh_starts(situation: Situation) -> Iterator[Action]:
     """First attempts of trials, controls first, as far as there is room."""
     room = situation.experiment.parallelism - sum(1 for _ in open_trials(situation))
-    if room <= 0 or _failed_fast(situation):
+    if room <= 0 or situation.experiment.suspended or _failed_fast(situation):
         return
     for trial, cell in islice(unstarted(situation), room):
         at = cell.coordinates.kill.at

@@ -18,8 +18,10 @@ from killpoint.model.events import (
     LedgerRead,
     PointChecked,
     Recorded,
+    RunContinued,
     RunEnded,
     RunOpened,
+    RunSuspended,
     ServicesSeen,
     TrialJudged,
 )
@@ -131,7 +133,18 @@ class RunState:
     services: ServicesSeen | None = None
     trials: Mapping[TrialId, TrialState] = field(default_factory=lambda: MappingProxyType({}))
     result: Result | None = None
+    aborted: bool = False
     ended_ms: int | None = None
+    suspended_ms: int | None = None
+    """Since when no trial is started; None while they are."""
+    idle_ms: int = 0
+    """How long it was suspended before."""
+
+    def ran_ms(self, now_ms: int) -> int:
+        """How long the run has taken by now, not counting the time for which it was suspended."""
+        if self.opened_ms is None:
+            return 0
+        return (self.suspended_ms or now_ms) - self.opened_ms - self.idle_ms
 
     def latest(self, cell: str, number: int) -> TrialState | None:
         """The last take of a trial."""
@@ -159,8 +172,13 @@ def _with_event(state: RunState, recorded: Recorded, trials: dict[TrialId, Trial
         case ServicesSeen():
             _disturb(trials, changes(state.services, recorded.event))
             return replace(state, services=recorded.event)
-        case RunEnded(result=result):
-            return replace(state, result=result, ended_ms=recorded.at_ms)
+        case RunSuspended():
+            return replace(state, suspended_ms=state.suspended_ms or recorded.at_ms)
+        case RunContinued():
+            idle_ms = 0 if state.suspended_ms is None else recorded.at_ms - state.suspended_ms
+            return replace(state, suspended_ms=None, idle_ms=state.idle_ms + idle_ms)
+        case RunEnded(result=result, aborted=aborted):
+            return replace(state, result=result, aborted=aborted, ended_ms=recorded.at_ms)
         case LedgerRead(trial=trial_id):
             # A ledger read anew, after the judgement, reopens the trial.
             trials[trial_id] = replace(_trial(trials, trial_id), ledger=recorded.event, judgement=None)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from killpoint.core.decide import control_failed
+from killpoint.core.decide import ABORTED, control_failed
 from killpoint.core.expectations import differences, met, set_apart
 from killpoint.core.plan import Plan, control_of, ordered_of, run_of
 from killpoint.core.state import RunState, TrialState, evidence_of
@@ -49,6 +49,7 @@ class Run:
     """Cells that were not run because their control came to no conclusion."""
     undiscovered: int = 0
     over: bool
+    aborted: bool = False
 
 
 def run_from_state(experiment: Experiment, plan: Plan, state: RunState, *, journal: str) -> Run:
@@ -62,6 +63,7 @@ def run_from_state(experiment: Experiment, plan: Plan, state: RunState, *, journ
         blocked=frozenset(cell.id for cell in plan.cells if not cell.is_control and _blocked(plan, state, cell)),
         undiscovered=len(plan.undiscovered),
         over=state.result is not None,
+        aborted=state.aborted,
     )
 
 
@@ -72,7 +74,8 @@ def summarize(run: Run, provenance: Provenance) -> ExperimentSummary:
         name=run.name,
         journal=run.journal,
         result=result_of(cells, run.undiscovered) if run.over else None,
-        reasons=_reasons(cells, run.undiscovered) if run.over else (),
+        reasons=_reasons(cells, run) if run.over else (),
+        aborted=run.aborted,
         workflow=run.workflow,
         cells=cells,
         totals=_totals(cells),
@@ -255,13 +258,14 @@ def _charges(record: TrialRecord) -> int:
     return 0 if record.judgement is None else dict(record.judgement.effects).get("charge", 0)
 
 
-def _reasons(cells: Sequence[CellSummary], undiscovered: int) -> tuple[str, ...]:
+def _reasons(cells: Sequence[CellSummary], run: Run) -> tuple[str, ...]:
     """Why the result is what it is, worst first; one sentence for each cell that is not met or not known."""
-    found = [
+    found = [ABORTED] if run.aborted else []
+    found += [
         f"{_where(cell)}: {'; '.join(cell.reasons)}" for state in (False, None) for cell in cells if cell.met is state
     ]
-    if undiscovered:
-        found.append(f'{undiscovered} cells at "*" were never unfolded: their controls did not get through')
+    if run.undiscovered:
+        found.append(f'{run.undiscovered} cells at "*" were never unfolded: their controls did not get through')
     return tuple(found)
 
 

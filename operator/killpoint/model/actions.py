@@ -62,5 +62,8 @@ class CleanUp:
 class Finish:
     """Nothing is left to do: audit the ledger once more and end the run."""
 
+    aborted: bool = False
+    """Whether something is left, and is not to be done any more. There is no audit then."""
+
 
 Action = Record | Start | StartAgain | KillFromOutside | Release | CleanUp | Finish

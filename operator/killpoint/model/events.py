@@ -108,10 +108,22 @@ class TrialJudged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSuspended:
+    """No trial is started from here on. The time until it goes on does not count towards its deadline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContinued:
+    """Trials are started again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded:
     """The run is over and says this."""
 
     result: Result
+    aborted: bool = False
+    """Whether it was ended before everything had been run."""
 
 
 Event = (
@@ -126,6 +138,8 @@ Event = (
     | PointChecked
     | LedgerRead
     | TrialJudged
+    | RunSuspended
+    | RunContinued
     | RunEnded
 )
 

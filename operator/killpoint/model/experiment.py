@@ -31,6 +31,10 @@ class Experiment:
     rules: tuple[Rule, ...]
     limits: Limits
     fail_fast: bool
+    suspended: bool = False
+    """No trial is started for now; those that run go on to their end. May change while it runs."""
+    aborted: bool = False
+    """What runs is killed, and the run ends with what is judged by now. May be set while it runs, never taken back."""
     left_out: tuple[str, ...] = ()
     """Combinations that were asked for and that a setup cannot run, one sentence each."""
 

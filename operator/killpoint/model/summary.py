@@ -142,3 +142,5 @@ class ExperimentSummary:
     """Controls included; as planned, not sorted by how bad they are."""
     totals: Totals
     provenance: Provenance
+    aborted: bool = False
+    """Whether it was ended before everything had been run."""

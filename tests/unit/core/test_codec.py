@@ -21,8 +21,10 @@ from killpoint.model.events import (
     Event,
     LedgerRead,
     PointChecked,
+    RunContinued,
     RunEnded,
     RunOpened,
+    RunSuspended,
     ServicesSeen,
     TrialJudged,
 )
@@ -51,7 +53,9 @@ events = st.one_of(
     st.builds(PointChecked, attempt=ATTEMPT, check=checks),
     st.builds(LedgerRead, trial=st.just(TRIAL), view=st.none() | ledgers, fault=st.none() | WORDS),
     st.builds(TrialJudged, trial=st.just(TRIAL), judgement=evidences().map(judge)),
-    st.builds(RunEnded, result=st.sampled_from(Result)),
+    st.builds(RunSuspended),
+    st.builds(RunContinued),
+    st.builds(RunEnded, result=st.sampled_from(Result), aborted=st.booleans()),
 )
 
 

@@ -313,7 +313,8 @@ class FakeSubstrate:
 
     async def clean_up(self, attempts: Sequence[AttemptId]) -> None:
         for attempt in attempts:
-            assert self.seen[attempt].end is not None, f"{attempt} was cleaned up while it lived"
+            seen = self.seen.get(attempt)
+            assert seen is None or seen.end is not None, f"{attempt} was cleaned up while it lived"
 
 
 LIMITS = Limits(
