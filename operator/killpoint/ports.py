@@ -15,12 +15,26 @@ from killpoint.model.evidence import LedgerView
 from killpoint.model.observations import Observation
 
 
+class Impediment(Exception):
+    """Something keeps an experiment from being run. ``str()`` is for people: what, the details, and the remedy."""
+
+    def __init__(self, what: str, *, remedy: str, detail: str = "") -> None:
+        super().__init__("\n".join(part for part in (what, detail, remedy) if part))
+        self.what = what
+        self.detail = detail
+        self.remedy = remedy
+
+
 class LedgerUnavailableError(Exception):
     """Payments, or its database, does not answer now. Says what was tried."""
 
 
 class JournalUnavailableError(Exception):
     """The journal's database does not answer now; nothing was lost, the pass is made again."""
+
+
+class SubstrateUnavailableError(Exception):
+    """Where attempts run (the API server of a cluster) cannot be asked now; the pass is made again."""
 
 
 class FencedError(Exception):
@@ -47,7 +61,7 @@ class Substrate(Protocol):
         """Start an attempt. A second call for the same attempt is a success that starts nothing.
 
         An attempt that cannot be started is observed as ended, ``not-started``, with the reason; it never raises
-        for that.
+        for that. Raises SubstrateUnavailableError, as every method here, when nobody can be asked.
         """
 
     async def kill(self, attempt: AttemptId, method: Method) -> None:

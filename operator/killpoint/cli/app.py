@@ -36,14 +36,13 @@ from killpoint.core.judge import judge_safely
 from killpoint.core.state import JournalLostError
 from killpoint.core.summarize import JudgedTrial, summarize
 from killpoint.journal.codec import CodecError
-from killpoint.local.errors import LocalError
 from killpoint.local.home import Home
 from killpoint.local.stack import installed_workloads
 from killpoint.local.workers import Mode
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Result
 from killpoint.model.summary import ExperimentSummary
-from killpoint.ports import FencedError, JournalUnavailableError
+from killpoint.ports import FencedError, Impediment, JournalUnavailableError
 
 T = TypeVar("T")
 
@@ -99,7 +98,7 @@ def run_command(command: Callable[[], object]) -> int:
     except (ProblemsError, ArchiveError) as error:
         say(str(error))
         return Exit.INVALID
-    except LocalError as error:
+    except Impediment as error:
         say(str(error))
         return Exit.NOT_EXECUTED
     except (JournalUnavailableError, JournalLostError, CodecError, FencedError) as error:
@@ -108,8 +107,8 @@ def run_command(command: Callable[[], object]) -> int:
     except typer.TyperException as error:
         say(f"{error}\n`killpoint --help` lists the commands, `killpoint COMMAND --help` their options.")
         return Exit.INVALID
-    except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort):
-        say("interrupted: nothing is left running. The same command goes on from here.")
+    except (KeyboardInterrupt, typer.Abort):
+        say("interrupted")
         return Exit.INTERRUPTED
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - so that the interpreter's last flush finds a place
@@ -290,14 +289,18 @@ def _without_secrets(arguments: list[str]) -> list[str]:
 
 
 def _interruptible(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end. SIGTERM ends it as Ctrl-C does: everything that was started is ended first."""
+    """Run to the end. SIGTERM ends it as Ctrl-C does: everything that was started is ended first. Raises Stop."""
 
     async def guarded() -> T:
         task = asyncio.ensure_future(work)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         return await task
 
-    return asyncio.run(guarded())
+    try:
+        return asyncio.run(guarded())
+    except (KeyboardInterrupt, asyncio.CancelledError) as error:
+        message = "interrupted: nothing is left running. The same command goes on from here."
+        raise Stop(Exit.INTERRUPTED, message) from error
 
 
 def _finished(summary: ExperimentSummary, output: Format, report: Path | None) -> int:

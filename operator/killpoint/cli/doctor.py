@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from killpoint.local.errors import LocalError
 from killpoint.local.home import Home
 from killpoint.local.stack import installed_workloads, local_postgres
+from killpoint.ports import Impediment
 
 FREE_BYTES_MIN = 3 << 30
 """The environments of all setups take about 1.5 GB; Postgres and the runs' files the rest."""
@@ -55,7 +55,7 @@ async def _workloads() -> str:
 async def _checked(name: str, look: Callable[[], Awaitable[str]]) -> Check:
     try:
         return Check(name=name, ok=True, detail=await look())
-    except LocalError as error:
+    except Impediment as error:
         return Check(name=name, ok=False, detail=str(error))
 
 

@@ -9,7 +9,12 @@ from contextlib import suppress
 
 from killpoint.cli.exits import Exit, Stop
 from killpoint.engine import Engine, Step
-from killpoint.ports import FencedError, JournalUnavailableError, LedgerUnavailableError
+from killpoint.ports import (
+    FencedError,
+    JournalUnavailableError,
+    LedgerUnavailableError,
+    SubstrateUnavailableError,
+)
 
 OUTAGE_SECONDS_MAX = 120.0
 """How long the journal or payments may be away without a break before the command gives up."""
@@ -26,7 +31,7 @@ async def drive(engine: Engine, *, waker: asyncio.Event, on_step: Callable[[Step
             step = await engine.step()
         except FencedError as error:
             raise Stop(Exit.NOT_EXECUTED, str(error)) from error
-        except (JournalUnavailableError, LedgerUnavailableError) as error:
+        except (JournalUnavailableError, LedgerUnavailableError, SubstrateUnavailableError) as error:
             away_since = away_since if away_since is not None else time.monotonic()
             if time.monotonic() - away_since > OUTAGE_SECONDS_MAX:
                 message = f"{error}\nIt was away for {OUTAGE_SECONDS_MAX:.0f} s. The same command goes on from here."

@@ -17,9 +17,9 @@ from killpoint.cli.archive import EVIDENCE_FILE, RunCard, archive_of, cards, wri
 from killpoint.cli.drive import drive
 from killpoint.cli.progress import Count, Show
 from killpoint.core.summarize import summarize
+from killpoint.databases.dsn import masked
 from killpoint.engine import Engine, Step, World
 from killpoint.journal.postgres import PostgresJournal, migrate, open_run
-from killpoint.local.dsn import masked
 from killpoint.local.errors import LocalError
 from killpoint.local.home import Home
 from killpoint.local.progress import Progress

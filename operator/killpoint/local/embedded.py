@@ -16,11 +16,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from killpoint.local import dsn as dsns
-from killpoint.local.errors import DISK_FULL, PostgresNotStarted, PostgresRefused, PostgresUnreachable, last_lines
+from killpoint.databases import dsn as dsns
+from killpoint.databases.errors import PostgresRefused, PostgresUnreachable
+from killpoint.databases.server import Server, connect, describe
+from killpoint.local.errors import DISK_FULL, PostgresNotStarted, last_lines
 from killpoint.local.home import Home
 from killpoint.local.locks import FileLock, LockTimeout, exclusive
-from killpoint.local.postgres import Server, connect, describe
 from killpoint.local.postgres_place import Place, find_place
 from killpoint.local.processes import command_of, identify
 from killpoint.local.progress import Progress, Report, Stage, silent

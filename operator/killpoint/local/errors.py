@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from killpoint.ports import Impediment
 
-class LocalError(Exception):
-    """The experiment could not be run here. ``str()`` is for people: what happened, where, and the remedy."""
 
-    def __init__(self, what: str, *, remedy: str, detail: str = "") -> None:
-        super().__init__("\n".join(part for part in (what, detail, remedy) if part))
-        self.what = what
-        self.detail = detail
-        self.remedy = remedy
+class LocalError(Impediment):
+    """The experiment could not be run here."""
 
 
 class WorkloadsError(LocalError):
@@ -25,14 +21,6 @@ class EnvironmentNotMade(LocalError):
 
 class PostgresNotStarted(LocalError):
     """The Postgres that killpoint runs itself did not start."""
-
-
-class PostgresUnreachable(LocalError):
-    """The Postgres of a given DSN does not answer."""
-
-
-class PostgresRefused(LocalError):
-    """Postgres answers, and refuses: the login, or the right to do what is needed."""
 
 
 class PaymentsNotStarted(LocalError):

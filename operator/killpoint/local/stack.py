@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import killpoint
+from killpoint.databases.administration import JOURNAL, PAYMENTS, Databases
+from killpoint.databases.errors import PostgresUnreachable
+from killpoint.databases.server import Server, given_postgres
 from killpoint.local.attempts import RunFolder
-from killpoint.local.databases import JOURNAL, PAYMENTS, Databases
 from killpoint.local.embedded import embedded_postgres
 from killpoint.local.environments import Environments
 from killpoint.local.errors import DISK_FULL, LocalError, WorkloadsError
 from killpoint.local.home import Home
 from killpoint.local.payments_process import PROJECT as PAYMENTS_PROJECT
 from killpoint.local.payments_process import PaymentsProcess, PaymentsSettings
-from killpoint.local.postgres import Server, given_postgres
 from killpoint.local.progress import Report, silent
 from killpoint.local.substrate import LocalSubstrate, SubstrateSettings
 from killpoint.local.workers import Mode, Worker
@@ -100,12 +101,19 @@ def installed_workloads() -> Workloads:
 async def local_postgres(home: Home, dsn: str | None, *, report: Report = silent) -> AsyncIterator[Databases]:
     """A server and killpoint's databases on it, for whoever needs no more than the journal."""
     async with AsyncExitStack() as stack:
-        server = (
-            await given_postgres(dsn)
-            if dsn
-            else await stack.enter_async_context(embedded_postgres(home, report=report))
-        )
+        server = await _given(dsn) if dsn else await stack.enter_async_context(embedded_postgres(home, report=report))
         yield await stack.enter_async_context(Databases(server))
+
+
+async def _given(dsn: str) -> Server:
+    try:
+        return await given_postgres(dsn)
+    except PostgresUnreachable as error:
+        raise PostgresUnreachable(
+            error.what,
+            detail=error.detail,
+            remedy=f"{error.remedy} Without a DSN killpoint runs a Postgres of its own.",
+        ) from error
 
 
 @asynccontextmanager
@@ -117,7 +125,7 @@ async def local_journal(home: Home, dsn: str | None, *, report: Report = silent)
 
 @asynccontextmanager
 async def local_stack(options: StackOptions) -> AsyncIterator[LocalStack]:
-    """Start everything. Raises LocalError, before anything of the experiment has happened."""
+    """Start everything. Raises Impediment, before anything of the experiment has happened."""
     async with AsyncExitStack() as stack:
         try:
             running = await _compose(stack, options)

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self, assert_never
 
+from killpoint.databases.administration import Databases, ExperimentDatabase
+from killpoint.databases.errors import DatabaseError
 from killpoint.local import launcher as reports
 from killpoint.local.attempts import AttemptFolder, Ended, Launched, RunFolder, ended_of
-from killpoint.local.databases import Databases, ExperimentDatabase
-from killpoint.local.errors import LocalError, ProcessLeft, RunInUse, WorkerNotStarted
+from killpoint.local.errors import ProcessLeft, RunInUse, WorkerNotStarted
 from killpoint.local.launcher import Launcher, LauncherGone, LauncherReport
 from killpoint.local.launchers import Launchers, left_behind
 from killpoint.local.locks import FileLock
@@ -173,7 +174,7 @@ class LocalSubstrate:
         names = {str(attempt): attempt for attempt in attempts}
         try:
             found = await self._settings.databases.sessions(self._settings.database.name, list(names))
-        except LocalError:
+        except DatabaseError:
             # Could not be asked for, which is not zero.
             return {}
         return {names[name]: number for name, number in found.items()}

@@ -9,25 +9,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from killpoint.core.quiet import QUIET
 from killpoint.local.environments import WorkerEnvironment
 
 _KEPT = ("TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 """What a program of this machine may not run without."""
 
-QUIET = {
-    # No framework tells anybody of a run here, and none waits for a network that a test has no need of.
-    "ANONYMIZED_TELEMETRY": "false",
-    "CREWAI_DISABLE_TELEMETRY": "true",
-    "CREWAI_DISABLE_TRACKING": "true",
-    "CREWAI_TRACING_ENABLED": "false",
-    "DO_NOT_TRACK": "1",
-    "HF_HUB_OFFLINE": "1",
-    "LANGCHAIN_TRACING_V2": "false",
-    "LANGSMITH_TRACING": "false",
-    "OTEL_SDK_DISABLED": "true",
-    "NO_PROXY": "127.0.0.1,localhost",
-    "no_proxy": "127.0.0.1,localhost",
-}
+_DIRECT = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+"""All that a worker reaches is on this machine."""
 
 
 def surroundings(environment: WorkerEnvironment, *, home: Path, user: Mapping[str, str]) -> dict[str, str]:
@@ -35,6 +24,7 @@ def surroundings(environment: WorkerEnvironment, *, home: Path, user: Mapping[st
     return {
         **{name: user[name] for name in _KEPT if name in user},
         **QUIET,
+        **_DIRECT,
         "PATH": environment.path
         or os.pathsep.join((str(environment.python.parent), "/usr/local/bin", "/usr/bin", "/bin")),
         "HOME": str(home),

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from killpoint.databases.server import Server
 from killpoint.local.embedded import embedded_postgres
 from killpoint.local.home import Home
-from killpoint.local.postgres import Server
 from killpoint.local.workloads import Workloads
 from tests.integration.local import rig
 

@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from killpoint.databases.administration import Databases
+from killpoint.databases.server import Server
 from killpoint.local.attempts import RunFolder
-from killpoint.local.databases import Databases
 from killpoint.local.environments import Environments
 from killpoint.local.home import Home
-from killpoint.local.postgres import Server
 from killpoint.local.substrate import LocalSubstrate, SubstrateSettings
 from killpoint.local.workers import Mode, Worker
 from killpoint.local.workloads import Workloads

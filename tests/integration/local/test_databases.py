@@ -12,18 +12,17 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from killpoint.local import databases
-from killpoint.local import dsn as dsns
-from killpoint.local.databases import Databases, experiment_database
-from killpoint.local.errors import PostgresRefused, PostgresUnreachable
-from killpoint.local.postgres import Server, connect, given_postgres
+from killpoint.databases import dsn as dsns
+from killpoint.databases.administration import HARNESS_CONNECTIONS, JOURNAL, PAYMENTS, Databases, experiment_database
+from killpoint.databases.errors import PostgresRefused, PostgresUnreachable
+from killpoint.databases.server import Server, connect, given_postgres
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
 
 async def test_an_experiments_role_sees_its_own_database_only(server: Server, journal: str) -> None:
     async with Databases(server) as all_of_them:
-        services = [await all_of_them.ensure_service(name) for name in (databases.JOURNAL, databases.PAYMENTS)]
+        services = [await all_of_them.ensure_service(name) for name in (JOURNAL, PAYMENTS)]
         other = await all_of_them.ensure_experiment(f"{journal}-other")
         own = await all_of_them.ensure_experiment(journal)
         async with await connect(own.for_attempt("a.1.1")) as connection:
@@ -45,13 +44,13 @@ async def test_an_experiments_role_may_create_nothing_outside_and_has_a_limit(se
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 await connection.execute("CREATE ROLE somebody")
             cursor = await connection.execute("SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user")
-            assert await cursor.fetchone() == (server.connections_max - databases.HARNESS_CONNECTIONS,)
+            assert await cursor.fetchone() == (server.connections_max - HARNESS_CONNECTIONS,)
         await all_of_them.drop_experiment(journal)
 
 
 async def test_everything_may_be_done_again_and_at_once(server: Server, journal: str) -> None:
     async with Databases(server) as one, Databases(server) as other:
-        dsns_of_services = await asyncio.gather(*(all_.ensure_service(databases.PAYMENTS) for all_ in (one, other)))
+        dsns_of_services = await asyncio.gather(*(all_.ensure_service(PAYMENTS) for all_ in (one, other)))
         await asyncio.gather(one.ensure_experiment(journal), other.ensure_experiment(journal))
         last = await one.ensure_experiment(journal)
         async with await connect(last.dsn):

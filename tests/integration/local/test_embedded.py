@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.local import databases
-from killpoint.local.databases import Databases
+from killpoint.databases.administration import JOURNAL, Databases
+from killpoint.databases.server import connect
 from killpoint.local.embedded import embedded_postgres
 from killpoint.local.errors import PostgresNotStarted
 from killpoint.local.home import Home
-from killpoint.local.postgres import connect
 from killpoint.local.postgres_place import Place, copied, find_binaries, find_place
 from killpoint.local.processes import identify
 from tests.integration.local import rig
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.integration
 OWNER = """
     import asyncio, sys
     from pathlib import Path
-    from killpoint.local.databases import Databases, JOURNAL
+    from killpoint.databases.administration import Databases, JOURNAL
     from killpoint.local.embedded import embedded_postgres
     from killpoint.local.home import Home
 
@@ -75,7 +74,7 @@ def _pid(home: Home) -> int | None:
 @pytest.mark.anyio
 async def test_it_is_stopped_at_the_end_and_keeps_its_data(own_home: Home) -> None:
     async with embedded_postgres(own_home, durable=False) as server, Databases(server) as first:
-        dsn = await first.ensure_service(databases.JOURNAL)
+        dsn = await first.ensure_service(JOURNAL)
         async with await connect(dsn) as connection:
             await connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
         pid = _pid(own_home)
@@ -83,7 +82,7 @@ async def test_it_is_stopped_at_the_end_and_keeps_its_data(own_home: Home) -> No
     assert identify(pid) is None
 
     async with embedded_postgres(own_home, durable=False) as server, Databases(server) as second:
-        dsn = await second.ensure_service(databases.JOURNAL)
+        dsn = await second.ensure_service(JOURNAL)
         async with await connect(dsn) as connection:
             cursor = await connection.execute("SELECT answer FROM kept")
             assert await cursor.fetchone() == (42,)
@@ -127,7 +126,7 @@ async def test_a_killed_server_is_recovered(own_home: Home) -> None:
 
     async with embedded_postgres(own_home, durable=False) as server, Databases(server) as again:
         assert _pid(own_home) != left
-        await again.ensure_service(databases.JOURNAL)
+        await again.ensure_service(JOURNAL)
 
 
 @pytest.mark.anyio

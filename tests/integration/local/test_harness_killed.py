@@ -23,7 +23,7 @@ HARNESS = """
     import asyncio, sys
     from pathlib import Path
     from killpoint.local.home import Home
-    from killpoint.local.postgres import given_postgres
+    from killpoint.databases.server import given_postgres
     from killpoint.local.workers import Mode
     from killpoint.local.workloads import Workloads
     from tests.integration.local import rig

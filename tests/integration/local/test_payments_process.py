@@ -15,11 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from killpoint.local.databases import PAYMENTS, Databases
+from killpoint.databases.administration import PAYMENTS, Databases
+from killpoint.databases.server import Server
 from killpoint.local.environments import WorkerEnvironment
 from killpoint.local.errors import PaymentsNotStarted
 from killpoint.local.payments_process import PaymentsProcess, PaymentsSettings
-from killpoint.local.postgres import Server
 from killpoint.local.processes import at_home_below
 from killpoint.local.workloads import Workloads
 from killpoint.model.evidence import RequestOutcome

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from killpoint.databases.server import connect
 from killpoint.local.errors import LocalError, WorkloadsError
 from killpoint.local.home import Home
-from killpoint.local.postgres import connect
 from killpoint.local.processes import at_home_below
 from killpoint.local.progress import Progress, Stage
 from killpoint.local.stack import LocalStack, StackOptions, installed_workloads, local_journal, local_stack

@@ -17,8 +17,8 @@ from typing import Self, TypeVar
 import psycopg
 from psycopg import AsyncConnection, sql
 
-from killpoint.local import dsn as dsns
-from killpoint.local.postgres import Server, connect, in_words
+from killpoint.databases import dsn as dsns
+from killpoint.databases.server import Server, connect, in_words
 
 JOURNAL = "killpoint_journal"
 PAYMENTS = "killpoint_payments"
@@ -79,10 +79,14 @@ class Databases:
         await self._administer(lambda connection: _ensure_owned(connection, name, password, connections=-1))
         return dsns.with_login(self.server.admin, user=name, password=password, database=name)
 
-    async def ensure_experiment(self, journal: str) -> ExperimentDatabase:
-        """The database of a run, and a new password for its role: what an earlier one was given to is dead."""
+    async def ensure_experiment(self, journal: str, *, password: str | None = None) -> ExperimentDatabase:
+        """The database of a run, and the password of its role.
+
+        None: a new one, since what an earlier one was given to is dead. Where workers outlive the harness, it gives
+        the same one each time.
+        """
         name = experiment_database(journal)
-        password = secrets.token_hex(16)
+        password = password or secrets.token_hex(16)
         limit = max(10, self.server.connections_max - HARNESS_CONNECTIONS)
         await self._administer(lambda connection: _ensure_owned(connection, name, password, connections=limit))
         dsn = dsns.with_login(self.server.admin, user=name, password=password, database=name)
@@ -94,7 +98,7 @@ class Databases:
         await self._administer(lambda connection: _drop(connection, name))
 
     async def sessions(self, database: str, names: Sequence[str]) -> Mapping[str, int]:
-        """How many sessions each application name has in a database now. Raises LocalError when nobody answers."""
+        """How many sessions each application name has in a database now. Raises DatabaseError when nobody answers."""
 
         async def count(connection: _Connection) -> dict[str, int]:
             cursor = await connection.execute(

@@ -1,7 +1,4 @@
-"""The Postgres that an experiment uses: one that is given by its DSN, or one that killpoint runs itself.
-
-``embedded.py`` runs the latter. Here is what is the same for both: the server as a value, and its faults in words.
-"""
+"""A Postgres server as a value, and its faults in words."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from dataclasses import dataclass, field
 import psycopg
 from psycopg import AsyncConnection
 
-from killpoint.local import dsn as dsns
-from killpoint.local.errors import DISK_FULL, LocalError, PostgresRefused, PostgresUnreachable
+from killpoint.databases import dsn as dsns
+from killpoint.databases.errors import DatabaseError, PostgresRefused, PostgresUnreachable
 
 CONNECT_SECONDS_MAX = 10
 VERSION_MIN = 130_000
@@ -90,12 +87,16 @@ async def connect(dsn: str, *, seconds: float = CONNECT_SECONDS_MAX) -> AsyncCon
         raise in_words(error, dsn) from error
 
 
-def in_words(error: Exception, dsn: str) -> LocalError:
+def in_words(error: Exception, dsn: str) -> DatabaseError:
     """What went wrong with a server, and what to do about it. Postgres' own messages hold no password."""
     shown = dsns.masked(dsn)
     detail = "    " + (str(error).strip().replace("\n", "\n    ") or type(error).__name__)
     if isinstance(error, psycopg.errors.DiskFull) or "No space left" in detail:
-        return PostgresUnreachable(f"Postgres at {shown} has no space left", detail=detail, remedy=DISK_FULL)
+        return PostgresUnreachable(
+            f"Postgres at {shown} has no space left",
+            detail=detail,
+            remedy="Free some disk space there; what is finished is kept.",
+        )
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return PostgresRefused(
             f"Postgres at {shown} refuses it",
@@ -115,7 +116,7 @@ def in_words(error: Exception, dsn: str) -> LocalError:
     return PostgresUnreachable(
         f"Postgres at {shown} does not answer",
         detail=detail,
-        remedy="Check that it runs and that host and port are right; without a DSN killpoint runs one of its own.",
+        remedy="Check that it runs and that host and port are right.",
     )
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
-from killpoint.local import dsn as dsns
-from killpoint.local.errors import PostgresRefused
+from killpoint.databases import dsn as dsns
+from killpoint.databases.errors import PostgresRefused
 
 texts = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=1, max_size=12)
 
@@ -62,3 +62,21 @@ def test_another_login_keeps_what_concerns_the_server_and_nothing_of_the_first_l
 
 def test_an_application_name_is_set() -> None:
     assert conninfo_to_dict(dsns.with_application("postgresql://h/d", "a.1.1"))["application_name"] == "a.1.1"
+
+
+@pytest.mark.parametrize(
+    ("place", "reached"),
+    [
+        ("db.killpoint.svc:6432", "postgresql://u:p@db.killpoint.svc:6432/d?sslmode=require"),
+        ("db.killpoint.svc", "postgresql://u:p@db.killpoint.svc:5432/d?sslmode=require"),
+        ("[fd00::1]:5433", "postgresql://u:p@[fd00::1]:5433/d?sslmode=require"),
+    ],
+)
+def test_a_server_may_be_reached_at_another_place(place: str, reached: str) -> None:
+    assert dsns.with_place("postgresql://u:p@127.0.0.1:5555/d?sslmode=require", place) == reached
+
+
+@pytest.mark.parametrize("place", ["", "a:b:c", "user@host:1", "host:port"])
+def test_what_is_no_place_is_refused(place: str) -> None:
+    with pytest.raises(ValueError, match="is no host and port"):
+        dsns.with_place("postgresql://u:p@127.0.0.1/d", place)

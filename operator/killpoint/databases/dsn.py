@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from killpoint.local.errors import PostgresRefused
+from killpoint.databases.errors import PostgresRefused
 
 _SHARED = ("sslmode", "sslrootcert", "sslnegotiation", "channel_binding", "gssencmode", "target_session_attrs")
 """What one login's DSN says of the server rather than of the login: it holds for every role."""
+
+
+_PLACE = re.compile(r"^(\[(?P<address>[0-9a-fA-F:.]+)\]|(?P<name>[^:/@\[\]]+))(:(?P<port>[0-9]+))?$")
 
 
 def parse(dsn: str) -> dict[str, str]:
@@ -65,6 +69,15 @@ def with_login(dsn: str, *, user: str, password: str, database: str) -> str:
     parts = parse(dsn)
     shared = {name: parts[name] for name in ("host", "port", *_SHARED) if name in parts}
     return build({**shared, "user": user, "password": password, "dbname": database})
+
+
+def with_place(dsn: str, place: str) -> str:
+    """The same login and database as they are reached from elsewhere: at ``host``, ``host:port`` or ``[::1]:port``."""
+    found = _PLACE.match(place)
+    if found is None:
+        raise ValueError(f"{place!r} is no host and port of a database server")
+    parts = {name: value for name, value in parse(dsn).items() if name not in ("host", "port", "hostaddr")}
+    return build({**parts, "host": found["name"] or found["address"], "port": found["port"] or "5432"})
 
 
 def with_application(dsn: str, name: str) -> str:
