@@ -27,7 +27,7 @@ def build_graph(
 ) -> CompiledStateGraph[ChargeState, None, ChargeState, ChargeState]:
     """Compile prepare → charge → finalize over ``saver``."""
 
-    def prepare(_state: ChargeState) -> dict[str, Any]:
+    def prepare(state: ChargeState) -> dict[str, Any]:  # noqa: ARG001 - LangGraph passes it by this name
         return {"key": steps.prepare().key}
 
     def charge(state: ChargeState) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from killpoint_langgraph.graph import build_graph
@@ -51,7 +52,7 @@ class LangGraphProgram:
 
 def _drive(context: Context, steps: Steps, durability: Durability) -> Driven:
     recording = Recording(lambda: steps.recorded("charge"), lambda: context.time("checkpoint"))
-    config: dict[str, Any] = {"configurable": {"thread_id": context.assignment.run}}
+    config: RunnableConfig = {"configurable": {"thread_id": context.assignment.run}}
     with open_saver(context, recording) as saver:
         checkpoint = _checkpoint_to_continue(context, saver, config)
         if checkpoint is not None:
@@ -68,7 +69,7 @@ def _drive(context: Context, steps: Steps, durability: Durability) -> Driven:
     return Driven(receipt=None if receipt is None else Receipt.from_state(receipt), resumed_from=checkpoint)
 
 
-def _checkpoint_to_continue(context: Context, saver: BaseCheckpointSaver[Any], config: dict[str, Any]) -> str | None:
+def _checkpoint_to_continue(context: Context, saver: BaseCheckpointSaver[Any], config: RunnableConfig) -> str | None:
     """The checkpoint's id; None when the input has to be sent: a start, a resend, or nothing was ever saved."""
     if not context.assignment.continues:
         return None
