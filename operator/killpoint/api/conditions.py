@@ -27,6 +27,18 @@ REASONS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where an experiment stands, as far as its summary does not show it: it waits, or it could not be run."""
+
+    reason: str
+    """One word in CamelCase, the reason of every condition that it bears on."""
+    message: str
+    accepted: bool = True
+    stalled: bool = False
+    """Whether it does not get on, and somebody has to do something about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
     """A condition without its times."""
 
@@ -37,7 +49,12 @@ class _Said:
 
 
 def conditions_of(
-    summary: ExperimentSummary, *, generation: int | None, started: str, ended: str | None
+    summary: ExperimentSummary,
+    *,
+    generation: int | None,
+    started: str,
+    ended: str | None,
+    standing: Standing | None = None,
 ) -> tuple[Condition, ...]:
     """All conditions. Those that an end sets changed at the end, all others at the start."""
     return tuple(
@@ -49,22 +66,35 @@ def conditions_of(
             observed_generation=generation,
             last_transition_time=started if said.type == "Accepted" else ended or started,
         )
-        for said in _said(summary)
+        for said in _said(summary, standing)
     )
 
 
-def _said(summary: ExperimentSummary) -> Iterator[_Said]:
+def _said(summary: ExperimentSummary, standing: Standing | None) -> Iterator[_Said]:
     result, running = summary.result, summary.result is None
     progress = f"{summary.totals.judged} of {summary.totals.trials} trials judged"
-    reason = "Running" if result is None else REASONS[result]
-    why = summary.reasons[0] if summary.reasons else progress
-    yield _Said(type="Accepted", status="True", reason="Valid")
+    reason = standing.reason if standing else _reason(summary)
+    why = standing.message if standing else summary.reasons[0] if summary.reasons else progress
+    stalled = result is Result.ERROR or (standing is not None and standing.stalled)
+    yield _accepted(standing)
     yield _Said(type="Complete", status=_known(not running), reason=reason, message=progress)
     yield _Said(type="Passed", status=_passed(result), reason=reason, message=progress if running else why)
-    yield _Said(type="Reconciling", status=_known(running), reason=reason, message=progress)
-    stalled = result is Result.ERROR
+    going_on = running and not stalled
+    yield _Said(type="Reconciling", status=_known(going_on), reason=reason, message=why if standing else progress)
     yield _Said(type="Stalled", status=_known(stalled), reason=reason, message=why if stalled else "")
     yield _faults(summary)
+
+
+def _accepted(standing: Standing | None) -> _Said:
+    if standing is None or standing.accepted:
+        return _Said(type="Accepted", status="True", reason="Valid")
+    return _Said(type="Accepted", status="False", reason=standing.reason, message=standing.message)
+
+
+def _reason(summary: ExperimentSummary) -> str:
+    if summary.result is None:
+        return "Running"
+    return "Aborted" if summary.aborted else REASONS[summary.result]
 
 
 def _passed(result: Result | None) -> Known:

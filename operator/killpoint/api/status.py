@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from killpoint.api.conditions import conditions_of
+from killpoint.api.conditions import Standing, conditions_of
 from killpoint.api.v1alpha1 import status as v1
 from killpoint.model.cells import Cell, Kill
 from killpoint.model.evidence import AttemptEvidence, OutcomeWord
@@ -23,7 +23,11 @@ _MET: Mapping[bool | None, v1.Known] = {True: "True", False: "False", None: "Unk
 
 
 def status_of(
-    summary: ExperimentSummary, *, generation: int | None = None, report: v1.Report | None = None
+    summary: ExperimentSummary,
+    *,
+    generation: int | None = None,
+    report: v1.Report | None = None,
+    standing: Standing | None = None,
 ) -> v1.Status:
     """The status of a run, never larger than ``BYTES_MAX`` as JSON: cells that there is no room for are counted."""
     provenance = summary.provenance
@@ -34,7 +38,7 @@ def status_of(
         phase=_phase(summary),
         result=summary.result,
         reasons=tuple(_cut(reason) for reason in summary.reasons[: v1.REASONS_MAX]),
-        conditions=conditions_of(summary, generation=generation, started=started, ended=ended),
+        conditions=conditions_of(summary, generation=generation, started=started, ended=ended, standing=standing),
         start_time=started,
         completion_time=ended,
         progress=f"{summary.totals.judged}/{summary.totals.trials}",
@@ -43,7 +47,7 @@ def status_of(
         effects=_effects(summary.totals),
         failures=_failures(summary),
         report=report,
-        journal_id=summary.journal,
+        journal_id=summary.journal or None,
         provenance=_provenance(provenance),
     )
     return _with_cells(base, summary)

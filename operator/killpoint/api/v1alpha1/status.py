@@ -256,7 +256,7 @@ class Status(Model):
     report: Report | None = None
     """Where the whole result is."""
     # Kubernetes writes initialisms in capitals.
-    journal_id: Annotated[str, StringConstraints(max_length=253), Field(alias="journalID")]
-    """The journal that holds every event of the run."""
+    journal_id: Annotated[str, StringConstraints(max_length=253)] | None = Field(default=None, alias="journalID")
+    """The journal that holds every event of the run. Absent while none is opened."""
     provenance: ProvenanceStatus
     """Where the numbers come from."""

@@ -1,0 +1,59 @@
+"""What an experiment's conditions say when it waits, could not be run, or was aborted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from killpoint.api.conditions import Standing
+from killpoint.api.status import document_of, status_of
+from killpoint.model.findings import Result
+from killpoint.model.summary import ExperimentSummary
+from tests.unit.report import builders
+
+
+def running() -> ExperimentSummary:
+    return replace(builders.crash_table(), result=None, reasons=())
+
+
+def told(summary: ExperimentSummary, standing: Standing | None = None) -> dict[str, tuple[str, str]]:
+    status = status_of(summary, standing=standing)
+    return {condition.type: (condition.status, condition.reason) for condition in status.conditions}
+
+
+def test_an_experiment_that_waits_is_still_on_its_way() -> None:
+    said = told(running(), Standing(reason="Suspended", message="no trial is started (spec.suspend)"))
+    assert said["Complete"] == ("False", "Suspended")
+    assert said["Reconciling"] == ("True", "Suspended")
+    assert said["Stalled"] == ("False", "Suspended")
+    assert said["Accepted"] == ("True", "Valid")
+
+
+def test_an_experiment_that_does_not_get_on_is_stalled_and_no_longer_reconciling() -> None:
+    """kstatus reads Reconciling first: with both true nobody would ever be told."""
+    said = told(running(), Standing(reason="JournalAway", message="the database does not answer", stalled=True))
+    assert said["Stalled"] == ("True", "JournalAway")
+    assert said["Reconciling"] == ("False", "JournalAway")
+    assert said["Complete"] == ("False", "JournalAway")
+
+
+def test_a_refused_experiment_is_complete_so_that_nobody_waits_for_it() -> None:
+    refused = replace(running(), result=Result.ERROR)
+    status = status_of(refused, standing=Standing(reason="InvalidSpec", message="spec.trials: …", accepted=False))
+    said = {condition.type: condition for condition in status.conditions}
+    assert (said["Accepted"].status, said["Accepted"].reason) == ("False", "InvalidSpec")
+    assert said["Accepted"].message == "spec.trials: …"
+    assert (said["Complete"].status, said["Passed"].status, said["Stalled"].status) == ("True", "Unknown", "True")
+
+
+@pytest.mark.parametrize(("result", "passed"), [(Result.INCONCLUSIVE, "Unknown"), (Result.FAIL, "False")])
+def test_an_aborted_experiment_says_so(result: Result, passed: str) -> None:
+    said = told(replace(running(), result=result, aborted=True))
+    assert said["Complete"] == ("True", "Aborted")
+    assert said["Passed"] == (passed, "Aborted")
+    assert said["Stalled"][0] == "False"
+
+
+def test_a_run_without_a_journal_names_none() -> None:
+    assert "journalID" not in document_of(status_of(replace(running(), journal="")))
