@@ -119,3 +119,23 @@ def assignment(*, die_at: str) -> dict[str, Any]:
         "job": {"orders": [{"id": "order-1", "amount": 4900, "currency": "EUR"}]},
         "schedule": [{"point": die_at, "occurrence": 1, "do": "die"}],
     }
+
+
+def test_a_volume_outlives_the_pod_that_wrote_to_it(kubectl: Kubectl) -> None:
+    """By the cluster's default storage class, and whatever user the pods run as."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Mi"}}}
+    kubectl.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "kept"}, "spec": spec})
+    kubectl.apply(keeping("writes", "open('/kept/file', 'w').write('kept')"))
+    assert kubectl.ended("writes")["exitCode"] == 0
+    kubectl("delete", "pod", "writes")
+    kubectl.apply(keeping("reads", "print(open('/kept/file').read())"))
+    assert kubectl.ended("reads")["exitCode"] == 0
+    assert kubectl("logs", "reads").split() == ["kept"]
+
+
+def keeping(name: str, program: str) -> dict[str, Any]:
+    """A pod that runs this Python with the claim ``kept`` at /kept."""
+    made = pod(name, "payments", command=["python", "-c", program])
+    made["spec"]["volumes"].append({"name": "kept", "persistentVolumeClaim": {"claimName": "kept"}})
+    made["spec"]["containers"][0]["volumeMounts"].append({"name": "kept", "mountPath": "/kept"})
+    return made

@@ -38,6 +38,7 @@ var components = map[string]func(){
 	"helm":             runHelm,
 	"kubectl":          func() { run(kubectl.NewDefaultKubectlCommand()) },
 	"network-policies": runNetworkPolicies,
+	"volumes":          runVolumes,
 
 	"kube-apiserver":          func() { run(apiserver.NewAPIServerCommand()) },
 	"kube-controller-manager": func() { run(controllermanager.NewControllerManagerCommand()) },

@@ -97,7 +97,7 @@ class BuildahBuilder:
             self._buildah(
                 "build", "--isolation=chroot", "--format=docker", "--layers", "--pull=never",
                 f"--build-arg=BASE={self.base}", *mounts, *tags, f"--file={image.dockerfile}",
-                f"--ignorefile={ROOT / image.context / '.dockerignore'}", str(ROOT / image.context),
+                str(ROOT / image.context),
             )  # fmt: skip
         for reference in self._buildah("images", "--format={{.Name}}:{{.Tag}}").splitlines():
             repository, _, tag = reference.rpartition(":")

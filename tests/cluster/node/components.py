@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.cluster.node.base_manifests import PROVISIONER
 from tests.cluster.node.configuration import CONFIG, PKI, VOLUME_PLUGINS
 from tests.cluster.node.layout import INSIDE, NODE, NODE_ADDRESS, SERVICES
 
@@ -30,7 +31,7 @@ def foundation() -> tuple[Component, ...]:
 
 def cluster() -> tuple[Component, ...]:
     """What needs the API."""
-    return (_controller_manager(), _scheduler(), _kubelet(), _proxy(), _network_policies())
+    return (_controller_manager(), _scheduler(), _kubelet(), _proxy(), _network_policies(), _volumes())
 
 
 def _etcd() -> Component:
@@ -103,6 +104,15 @@ def _network_policies() -> Component:
         f"--kubeconfig={INSIDE}/kubeconfig",
         f"--hostname-override={NODE}",
         f"--service-cluster-ip-range={SERVICES}",
+    )
+
+
+def _volumes() -> Component:
+    return _of_kube(
+        "volumes",
+        f"--kubeconfig={INSIDE}/kubeconfig",
+        f"--provisioner={PROVISIONER}",
+        "--root=/var/lib/volumes",
     )
 
 

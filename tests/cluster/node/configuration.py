@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.cluster.node import dns
+from tests.cluster.node import base_manifests
 from tests.cluster.node.layout import CGROUP, DNS_SERVICE, INSIDE, NODE, PAUSE_IMAGE, PODS
 
 CONFIG = INSIDE / "config"
@@ -21,7 +21,7 @@ def files() -> Mapping[str, str]:
         "config/kubelet.json": json.dumps(kubelet(), indent=1),
         "config/proxy.json": json.dumps(proxy(), indent=1),
         "config/containerd.toml": containerd(),
-        "config/dns.json": json.dumps(dns.manifests(), indent=1),
+        "config/base.json": json.dumps(base_manifests.manifests(), indent=1),
         "config/network/10-killpoint.conflist": json.dumps(pod_network(), indent=1),
         **{f"kernel/{name}": value for name, value in KERNEL.items()},
     }

@@ -26,6 +26,7 @@ from tests.cluster.node.layout import (
     LINK_PREFIX,
     MACHINE_ADDRESS,
     NODE_ADDRESS,
+    PROCESS,
     UPLINK,
 )
 from tests.cluster.node.processes import Process, remember
@@ -55,7 +56,7 @@ def introduce(state: Path) -> None:
     process = Process.of(int(Path("/proc/self").readlink().name))
     if process is None:
         raise ClusterError("/proc does not show this process")
-    remember(process, state / "process.json")
+    remember(process, PROCESS, owner=state)
 
 
 def mount_own_folders(state: Path) -> None:

@@ -11,6 +11,10 @@ ROOT = Path(__file__).resolve().parents[3]
 INSIDE = Path("/run/killpoint")
 """The state folder as the node's own processes see it. Their /run and /var are not the machine's: see init.py."""
 
+PROCESS = Path("/run/killpoint-cluster.json")
+"""Which process of this machine is a node's first, and whose: see processes.py. Not in the state folder, so that a node
+whose folder was deleted under it can still be ended; and gone with the next boot, as the node is."""
+
 NODE = "node1"
 LINK = "killpoint0"
 """The machine's end of the pair of interfaces that leads into the node."""
@@ -56,11 +60,6 @@ class Layout:
     def binaries(self) -> Path:
         """``kube`` and the names that it is called by; kubectl and helm are for whoever uses the cluster."""
         return self.state / "bin"
-
-    @property
-    def process(self) -> Path:
-        """Which process is the node's first one: see processes.py."""
-        return self.state / "process.json"
 
     @property
     def logs(self) -> Path:

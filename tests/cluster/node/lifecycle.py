@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.node import archive, build, certificates, configuration, dns, host, preconditions
+from tests.cluster.node import archive, base_manifests, build, certificates, configuration, host, preconditions
 from tests.cluster.node.commands import ClusterError, answers, last_lines, run, sanitized, say
-from tests.cluster.node.layout import IMAGES_NAMESPACE, NODE, PAUSE_IMAGE, ROOT, Layout
-from tests.cluster.node.processes import remembered
+from tests.cluster.node.layout import IMAGES_NAMESPACE, NODE, PAUSE_IMAGE, PROCESS, ROOT, Layout
+from tests.cluster.node.processes import Process, remembered
 
 LOAD_SECONDS_MAX = 600.0
 KILL_SECONDS_MAX = 60.0
@@ -22,6 +22,11 @@ START_SECONDS_MAX = 10.0
 API_SECONDS_MAX = 120.0
 READY_SECONDS_MAX = 120.0
 CALLED = ("kubectl", "helm")
+FOLDERS = (
+    "bin", "containerd", "etcd", "log", "run",
+    "var/cache", "var/lib/kubelet", "var/lib/volumes", "var/log", "var/tmp",
+)  # fmt: skip
+"""Of the state folder. Its var/ is the node's /var."""
 MARKER = "killpoint-cluster"
 """A file in each state folder: no folder without it is ever emptied."""
 
@@ -61,7 +66,7 @@ def down(layout: Layout) -> None:
 
 def is_up(layout: Layout) -> bool:
     """Whether the node's process lives and its API answers."""
-    return remembered(layout.process) is not None and kubectl_answers(layout)
+    return _node(layout) is not None and kubectl_answers(layout)
 
 
 def kubectl_answers(layout: Layout) -> bool:
@@ -75,7 +80,7 @@ def load(layout: Layout, stream: Path) -> None:
 
 def ctr(layout: Layout, *arguments: str, stdin: Path = Path(os.devnull)) -> str:
     """Run containerd's client within the node: its socket is in the node's own /run. Raises ClusterError."""
-    node = remembered(layout.process)
+    node = _node(layout)
     if node is None:
         raise ClusterError("the node does not run: make cluster")
     command = ("nsenter", f"--target={node.pid}", "--mount", "--", "ctr", "-n", IMAGES_NAMESPACE, *arguments)
@@ -87,7 +92,18 @@ def _lay_out(layout: Layout, built: Path) -> None:
     state = layout.state
     state.mkdir(parents=True, exist_ok=True)
     (state / MARKER).touch()
-    for folder in ("bin", "log", "run", "containerd", "etcd", "var/lib/kubelet", "var/log", "var/cache", "var/tmp"):
+    for folder in (
+        "bin",
+        "log",
+        "run",
+        "containerd",
+        "etcd",
+        "var/lib/kubelet",
+        "var/lib/volumes",
+        "var/log",
+        "var/cache",
+        "var/tmp",
+    ):
         (state / folder).mkdir(parents=True, exist_ok=True)
     (state / "etcd").chmod(0o700)
     (state / "var" / "run").symlink_to("/run")
@@ -127,14 +143,14 @@ def _start(layout: Layout) -> None:
             start_new_session=True,
         )  # fmt: skip
     start = _Start(layout=layout, unshare=unshare)
-    start.wait_until("its first process runs", layout.process.exists, seconds_max=START_SECONDS_MAX)
-    node = remembered(layout.process)
+    start.wait_until("its first process runs", lambda: _node(layout) is not None, seconds_max=START_SECONDS_MAX)
+    node = _node(layout)
     if node is None:
         raise ClusterError(f"the node ended at once:\n{start.told()}")
     host.connect(node, owner=layout.state)
     kubectl = _kubectl(layout)
     start.wait_until("its API answers", lambda: kubectl_answers(layout), seconds_max=API_SECONDS_MAX)
-    run(*kubectl, "apply", "--server-side", "-f", layout.state / "config" / "dns.json", env=sanitized(os.environ))
+    run(*kubectl, "apply", "--server-side", "-f", layout.state / "config" / "base.json", env=sanitized(os.environ))
     start.wait_until("pods can run", lambda: _is_ready(layout), seconds_max=READY_SECONDS_MAX)
 
 
@@ -161,28 +177,30 @@ class _Start:
 
 
 def _is_ready(layout: Layout) -> bool:
-    """The node is Ready, DNS runs on it, and the account that every pod gets is there."""
-    env = sanitized(os.environ)
-    kubectl = _kubectl(layout)
-    return (
-        answers(*kubectl, "wait", f"node/{NODE}", "--for=condition=Ready", "--timeout=10s", env=env)
-        and answers(*kubectl, "-n", "default", "get", "serviceaccount", "default", env=env)
-        and answers(
-            *kubectl, "-n", dns.NAMESPACE, "wait", f"deployment/{dns.NAME}", "--for=condition=Available",
-            "--timeout=10s", env=env,
-        )
+    """The node is Ready, the account that every pod gets is there, and DNS runs."""
+    questions = (
+        ("wait", f"node/{NODE}", "--for=condition=Ready", "--timeout=10s"),
+        ("get", "serviceaccount", "default", "--namespace=default"),
+        ("wait", f"deployment/{base_manifests.NAME}", f"--namespace={base_manifests.NAMESPACE}",
+         "--for=condition=Available", "--timeout=10s"),
     )  # fmt: skip
+    return all(answers(*_kubectl(layout), *question, env=sanitized(os.environ)) for question in questions)
 
 
 def _kubectl(layout: Layout) -> tuple[str, ...]:
     return (str(layout.binaries / "kubectl"), f"--kubeconfig={layout.kubeconfig}")
 
 
+def _node(layout: Layout) -> Process | None:
+    return remembered(PROCESS, owner=layout.state)
+
+
 def _kill(layout: Layout) -> None:
-    node = remembered(layout.process)
+    node = _node(layout)
     if node is not None:
         node.kill(seconds_max=KILL_SECONDS_MAX)
         host.disconnect()
+        PROCESS.unlink()
 
 
 def _empty(state: Path) -> None:

@@ -52,18 +52,20 @@ class Process:
             os.close(handle)
 
 
-def remember(process: Process, place: Path) -> None:
-    """Write it down, in one step."""
+def remember(process: Process, place: Path, *, owner: Path) -> None:
+    """Write down that it is the node of this state folder, in one step."""
     fresh = place.with_suffix(".new")
-    fresh.write_text(json.dumps({"pid": process.pid, "started": process.started}), encoding="utf-8")
+    fresh.write_text(
+        json.dumps({"pid": process.pid, "started": process.started, "owner": str(owner)}), encoding="utf-8"
+    )
     fresh.replace(place)
 
 
-def remembered(place: Path) -> Process | None:
-    """The process that was written down, if it still lives."""
+def remembered(place: Path, *, owner: Path) -> Process | None:
+    """The node of this state folder that was written down, if it still lives."""
     try:
         known = json.loads(place.read_text(encoding="utf-8"))
         process = Process(pid=known["pid"], started=known["started"])
     except (FileNotFoundError, ValueError, KeyError):
         return None
-    return process if process.lives else None
+    return process if known.get("owner") == str(owner) and process.lives else None

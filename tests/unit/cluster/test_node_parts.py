@@ -43,16 +43,17 @@ def test_a_process_that_has_got_the_id_of_another_is_left_alone(sleeper: subproc
     assert sleeper.poll() is None
 
 
-def test_a_process_is_remembered_only_while_it_lives(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_node_is_remembered_by_its_owner_while_it_lives(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
     place = tmp_path / "process.json"
-    assert processes.remembered(place) is None
+    assert processes.remembered(place, owner=tmp_path) is None
     process = Process.of(sleeper.pid)
     assert process is not None
-    processes.remember(process, place)
-    assert processes.remembered(place) == process
+    processes.remember(process, place, owner=tmp_path)
+    assert processes.remembered(place, owner=tmp_path) == process
+    assert processes.remembered(place, owner=tmp_path / "another") is None
     sleeper.kill()
     sleeper.wait()
-    assert processes.remembered(place) is None
+    assert processes.remembered(place, owner=tmp_path) is None
 
 
 def test_down_refuses_a_folder_that_holds_other_things(tmp_path: Path) -> None:
@@ -122,7 +123,6 @@ def test_an_image_copies_only_what_its_digest_covers(image: Image) -> None:
         if line.startswith("COPY ") and "--from=" not in line
         for path in line.split()[1:-1]
     ]
-    assert copied
     covered = tracked(image.sources)
     assert not [path for path in copied if not tracked((path,)) <= covered]
 

@@ -1,9 +1,14 @@
-"""The cluster's DNS as manifests: CoreDNS in a pod, as everywhere, so that policies can name it."""
+"""What every cluster has from its start: DNS, and a storage class.
+
+CoreDNS runs in a pod, as everywhere, so that policies can name it. The class is called and behaves like kind's.
+"""
 
 from __future__ import annotations
 
 from tests.cluster.node.layout import DNS_SERVICE, INSIDE, PAUSE_IMAGE
 
+STORAGE_CLASS = "standard"
+PROVISIONER = "killpoint.dev/folder"
 NAMESPACE = "kube-system"
 NAME = "coredns"
 LABELS = {"k8s-app": "kube-dns"}
@@ -21,8 +26,21 @@ COREFILE = """\
 
 def manifests() -> dict[str, object]:
     """One List of all."""
-    items = [service_account(), cluster_role(), cluster_role_binding(), config_map(), service(), deployment()]
-    return {"apiVersion": "v1", "kind": "List", "items": items}
+    dns = [service_account(), cluster_role(), cluster_role_binding(), config_map(), service(), deployment()]
+    return {"apiVersion": "v1", "kind": "List", "items": [storage_class(), *dns]}
+
+
+def storage_class() -> dict[str, object]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": STORAGE_CLASS,
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": PROVISIONER,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
 
 
 def service_account() -> dict[str, object]:
