@@ -1,0 +1,53 @@
+"""Starting: why a pod's worker has not started yet, in words and with the remedy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from killpoint.kubernetes import names
+
+_IMAGE = ("ErrImageNeverPull", "ErrImagePull", "ImageInspectError", "ImagePullBackOff", "InvalidImageName")
+_STARTS = ("CreateContainerError", "PostStartHookError", "RunContainerError")
+_ON_ITS_WAY = ("", "ContainerCreating", "PodInitializing")
+
+
+def why_not_started(pod: Mapping[str, Any]) -> str:
+    """What the pod waits for, with the name of what is at fault."""
+    called = f"pod {pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
+    unscheduled = _condition(pod, "PodScheduled")
+    if unscheduled is not None and unscheduled.get("status") == "False":
+        said = unscheduled.get("message") or unscheduled.get("reason") or "no reason given"
+        return f"{called} has no node: {said}. Lower what the worker asks for, or add a node that can take it."
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    worker: Mapping[str, Any] = next((one for one in statuses if one.get("name") == names.CONTAINER), {})
+    waiting = (worker.get("state") or {}).get("waiting") or {}
+    reason, said = str(waiting.get("reason") or ""), str(waiting.get("message") or "no message")
+    if reason in _IMAGE:
+        return (
+            f"{called}: image {_image(pod)} cannot be had ({reason}): {said}. Check its name, that the node can reach"
+            " its registry, and imagePullSecrets."
+        )
+    if reason == "CreateContainerConfigError":
+        return f"{called}: its container lacks something ({reason}): {said}. Make what it names, or run it again."
+    if reason in _STARTS:
+        return f"{called}: its worker does not start ({reason}): {said}. Check the worker's command and image."
+    if reason not in _ON_ITS_WAY:
+        return f"{called}: its worker does not start ({reason}): {said}."
+    if not pod.get("spec", {}).get("nodeName"):
+        return f"{called} has no node, and no scheduler says why. Is the cluster's scheduler running?"
+    return (
+        f"{called} is still being made on node {pod['spec']['nodeName']}. Its events say more (kubectl describe);"
+        " a large image may need a higher limits.startupSeconds."
+    )
+
+
+def _condition(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    found: Mapping[str, Any] | None = next((one for one in conditions if one.get("type") == kind), None)
+    return found
+
+
+def _image(pod: Mapping[str, Any]) -> str:
+    containers = pod.get("spec", {}).get("containers") or ()
+    return next((str(one.get("image")) for one in containers if one.get("name") == names.CONTAINER), "?")
