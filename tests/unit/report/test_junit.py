@@ -50,7 +50,9 @@ PROBLEMS = [[one, *more] for one in ("failure", "error", "skipped") for more in 
 
 @pytest.mark.parametrize("name", sorted(builders.EVERY))
 def test_the_document_is_what_ci_systems_accept(name: str) -> None:
-    check(parse(junit.render(builders.EVERY[name]())))
+    root = parse(junit.render(builders.EVERY[name]()))
+    check(root)
+    assert root.tag == "testsuites"
 
 
 @pytest.mark.parametrize("name", sorted(builders.EVERY))
