@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from killpoint.api.available import Where
 from killpoint.api.v1alpha1.spec import Spec
 from killpoint.api.v1alpha1.workers import Worker
 from killpoint.model.catalog import Catalog, Parameter, Setup
 from killpoint.model.workflows import WORKFLOWS
 
+FILES = "pod"
+"""The store of files where each attempt has a pod of its own."""
 
-def catalog_with(spec: Spec, catalog: Catalog) -> Catalog:
-    """The catalog with the specification's own workers after it."""
-    return (*catalog, *(_setup(worker, spec.workflow.name) for worker in spec.workers))
+
+def catalog_with(spec: Spec, catalog: Catalog, where: Where = Where.LOCAL) -> Catalog:
+    """The catalog with the specification's own workers after it, as it is in this place."""
+    setups = (*catalog, *(_setup(worker, spec.workflow.name) for worker in spec.workers))
+    return setups if where is Where.LOCAL else tuple(map(_in_pods, setups))
+
+
+def _in_pods(setup: Setup) -> Setup:
+    """A setup in a cluster: what it keeps in files is kept in the pod."""
+    return replace(setup, stores=tuple(FILES if store == "volume" else store for store in setup.stores))
 
 
 def _setup(worker: Worker, workflow: str) -> Setup:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from killpoint.api.available import Where
 from killpoint.api.catalog import catalog_with
 from killpoint.api.expectations import rules_of
 from killpoint.api.problems import ProblemsError
@@ -18,13 +19,13 @@ from killpoint.model.experiment import Experiment
 from killpoint.model.limits import Limits
 
 
-def experiment_of(document: CrashExperiment, catalog: Catalog) -> Experiment:
-    """The experiment that a document describes. Raises ProblemsError with everything that is wrong with it."""
-    problems = problems_of(document, catalog)
+def experiment_of(document: CrashExperiment, catalog: Catalog, where: Where = Where.LOCAL) -> Experiment:
+    """The experiment that a document describes, to be run there. Raises ProblemsError with all that is wrong."""
+    problems = problems_of(document, catalog, where)
     if problems:
         raise ProblemsError(problems)
     spec = document.spec
-    setups = catalog_with(spec, catalog)
+    setups = catalog_with(spec, catalog, where)
     places = combinations_of(spec.matrix, setups)
     controls = (Cell(coordinates=place, trials=spec.controls) for place in controls_of(places))
     killed = (Cell(coordinates=place, trials=spec.trials) for place in places if not place.kill.is_control)

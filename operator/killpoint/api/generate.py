@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from killpoint.api.crd import NAME, definition_text
 from killpoint.api.reference import experiment_reference, experiment_schema
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -14,6 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 def generated() -> Mapping[str, str]:
     """Path in the repository → text."""
     return {
+        f"crds/{NAME}.yaml": definition_text(),
         "docs/reference/experiment.md": experiment_reference(),
         "docs/reference/crashexperiment.schema.json": experiment_schema(),
     }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from killpoint.api.available import Where
 from killpoint.api.document import Document, Json, document_of
 from killpoint.api.problems import Location, Position, Problem, ProblemsError, located, meant, unsupported
 from killpoint.api.salvage import place_of, salvage
@@ -34,7 +36,21 @@ SET_BY_SERVER = frozenset(
 """Metadata that ``kubectl get -o yaml`` shows and that says nothing about the experiment."""
 
 
-def load_file(path: Path, catalog: Catalog | None = None) -> CrashExperiment:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Check:
+    """What a document is checked against beyond its form."""
+
+    catalog: Catalog
+    where: Where
+
+    def whole(self, document: CrashExperiment) -> tuple[Problem, ...]:
+        return problems_of(document, self.catalog, self.where)
+
+    def parts(self, document: CrashExperiment) -> tuple[Problem, ...]:
+        return own_problems(document, self.catalog, self.where)
+
+
+def load_file(path: Path, catalog: Catalog | None = None, where: Where = Where.LOCAL) -> CrashExperiment:
     """Load an experiment's file. Raises ProblemsError, which names it."""
     try:
         with path.open("rb") as file:
@@ -42,16 +58,19 @@ def load_file(path: Path, catalog: Catalog | None = None) -> CrashExperiment:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ProblemsError([Problem(path="", message=f"the file cannot be read: {reason}")], str(path)) from error
-    return load(data, source=str(path), catalog=catalog)
+    return load(data, source=str(path), catalog=catalog, where=where)
 
 
-def load(data: bytes | str, *, source: str = "", catalog: Catalog | None = None) -> CrashExperiment:
+def load(
+    data: bytes | str, *, source: str = "", catalog: Catalog | None = None, where: Where = Where.LOCAL
+) -> CrashExperiment:
     """Load an experiment from YAML or JSON. Raises ProblemsError with all mistakes, sorted by position.
 
-    With a catalog, also what only the setups can show to be wrong is looked for.
+    With a catalog, also what only the setups, and the place where it is to run, can show to be wrong is looked for.
     """
+    check = None if catalog is None else _Check(catalog=catalog, where=where)
     try:
-        return _loaded(document_of(text_of(data)), catalog)
+        return _loaded(document_of(text_of(data)), check)
     except ProblemsError as error:
         raise ProblemsError(error.problems, source) from error.__cause__
 
@@ -81,7 +100,7 @@ def text_of(data: bytes | str) -> str:
         raise ProblemsError([Problem(path="", message=message, position=position)]) from error
 
 
-def _loaded(document: Document, catalog: Catalog | None) -> CrashExperiment:
+def _loaded(document: Document, check: _Check | None) -> CrashExperiment:
     value = document.value
     if not isinstance(value, dict):
         message = "not an experiment: the document is not a mapping"
@@ -94,9 +113,9 @@ def _loaded(document: Document, catalog: Catalog | None) -> CrashExperiment:
     except ValidationError as error:
         errors = errors_in(error)
         found = [*document.problems, *map(problem_of, errors)]
-        further = _further(pruned, map(place_of, errors), catalog)
+        further = _further(pruned, map(place_of, errors), check)
         raise ProblemsError(_all_problems(document, found, further)) from None
-    found = [*document.problems, *(problems_of(experiment, catalog) if catalog is not None else ())]
+    found = [*document.problems, *(check.whole(experiment) if check else ())]
     if found:
         raise ProblemsError(_all_problems(document, found, ()))
     return experiment
@@ -123,13 +142,13 @@ def _own_fields(value: Mapping[str, Json]) -> dict[str, Json]:
     return {name: member for name, member in value.items() if name != "status"}
 
 
-def _further(value: dict[str, Json], mistakes: Iterable[Location], catalog: Catalog | None) -> tuple[Problem, ...]:
+def _further(value: dict[str, Json], mistakes: Iterable[Location], check: _Check | None) -> tuple[Problem, ...]:
     """What else is wrong, in the parts that have the right form."""
     salvaged = salvage(value.get("spec"), mistakes)
-    if salvaged is None or catalog is None:
+    if salvaged is None or check is None:
         return ()
     document, rest = salvaged
-    return rest.restored(own_problems(document, catalog)) if rest.setups_are_whole else ()
+    return rest.restored(check.parts(document)) if rest.setups_are_whole else ()
 
 
 def _all_problems(document: Document, found: Iterable[Problem], further: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -112,5 +112,5 @@ def forbidden(path: str, reason: str, suggestion: str | None = None) -> Problem:
 
 
 def duplicate(path: str, value: str, suggestion: str | None = None) -> Problem:
-    """A value that is there already."""
-    return Problem(path=path, message=f'Duplicate value: "{value}"', suggestion=suggestion)
+    """A value, as JSON, that is there already."""
+    return Problem(path=path, message=f"Duplicate value: {value}", suggestion=suggestion)

@@ -7,20 +7,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from killpoint.api.available import LATER_AXES, LATER_FIELDS, LATER_WORKER_FIELDS
+from killpoint.api import available
+from killpoint.api.available import LATER_AXES, LATER_FIELDS, LATER_WORKFLOW_FIELDS, OFFERS
 from killpoint.api.schema import Node, resolve, schema
 from killpoint.api.v1alpha1.base import Model
 from killpoint.api.v1alpha1.expect import Where
 from killpoint.api.v1alpha1.matrix import Axes, Exclude, Include, Selector
 from killpoint.api.v1alpha1.spec import API_VERSION, Spec
-from killpoint.api.v1alpha1.workers import Worker
+from killpoint.api.v1alpha1.workers import Worker, Workflow
 
 HEAD = f"""<!-- Made by `python -m killpoint.api.generate` from operator/killpoint/api/v1alpha1. Do not edit. -->
 
 # CrashExperiment ({API_VERSION})
 
 Every field of an experiment. `[]` stands for each item of a list. A field without a default is required, unless its
-default is *none*. Fields marked † have their place in the schema and are refused by this version.
+default is *none*. Fields marked † have their place in the schema and are refused by this version; those marked ‡ are
+there in a cluster only, and refused on this machine.
 [crashexperiment.schema.json](crashexperiment.schema.json) is the same for editors: start a file with
 `# yaml-language-server: $schema=` and its path.
 """
@@ -34,8 +36,14 @@ SAME_AXES: Mapping[str, tuple[type[Model], str]] = {
 
 LATER: Mapping[str, tuple[type[Model], tuple[str, ...]]] = {
     "Matrix": (Axes, LATER_AXES),
+    "Include": (Axes, LATER_AXES),
     "Spec": (Spec, LATER_FIELDS),
-    "Worker": (Worker, LATER_WORKER_FIELDS),
+    "Workflow": (Workflow, LATER_WORKFLOW_FIELDS),
+}
+_HERE, _CLUSTER = OFFERS[available.Where.LOCAL], OFFERS[available.Where.CLUSTER]
+CLUSTER_ONLY: Mapping[str, tuple[type[Model], tuple[str, ...]]] = {
+    "Spec": (Spec, tuple(name for name in _HERE.spec_without if name not in _CLUSTER.spec_without)),
+    "Worker": (Worker, tuple(name for name in _HERE.worker_without if name not in _CLUSTER.worker_without)),
 }
 
 
@@ -107,7 +115,8 @@ def _section_text(section: Section) -> str:
 
 
 def _row(section: Section, name: str, node: Node, required: bool) -> str:  # noqa: FBT001 - it goes with the field
-    later = "†" if name in _later_fields(section.title) else ""
+    marks = {"†": LATER, "‡": CLUSTER_ONLY}
+    later = "".join(mark for mark, marked in marks.items() if name in _fields(marked, section.title))
     default = "" if required else _default(node)
     limits = ", ".join(_limits(resolve(node)))
     return f"| `{name}`{later} | {_type(node)} | {default} | {limits} | {_oneline(resolve(node))} |"
@@ -164,10 +173,10 @@ def _repeated_fields(title: str) -> frozenset[str]:
     return frozenset(_alias(shared, name) for name in shared.model_fields)
 
 
-def _later_fields(title: str) -> frozenset[str]:
-    if title not in LATER:
+def _fields(marked: Mapping[str, tuple[type[Model], tuple[str, ...]]], title: str) -> frozenset[str]:
+    if title not in marked:
         return frozenset()
-    model, names = LATER[title]
+    model, names = marked[title]
     return frozenset(_alias(model, name) for name in names)
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from killpoint.api.problems import (
     Problem,
-    duplicate,
-    forbidden,
     invalid,
     meant,
     nearest,
@@ -16,9 +13,16 @@ from killpoint.api.problems import (
     unsupported,
 )
 from killpoint.api.product import Block, Part, can_kill, parts_of, point_of
-from killpoint.api.v1alpha1.base import WORD
-from killpoint.api.v1alpha1.matrix import Axes, Kill
+from killpoint.api.rules import (
+    EVERY_POINT_FIRST,
+    KILL_NAMED_BY_POINTS,
+    KILL_NAMES_DIFFER,
+    KILL_NOT_NONE,
+    KILLS_DIFFER,
+)
+from killpoint.api.v1alpha1.matrix import Kill
 from killpoint.api.v1alpha1.spec import Spec
+from killpoint.api.validate_workers import parameter_name_problems
 from killpoint.model.catalog import Catalog, Setup
 from killpoint.model.cells import CONTROL
 from killpoint.model.experiment import EVERY_POINT
@@ -59,9 +63,12 @@ def _kill_problems(block: Block, known: Sequence[Setup]) -> Iterator[Problem]:
         at = tuple(point.removesuffix("#1") for point in kill.at)
         name = kill.name or "+".join(at)
         if (at, kill.method) in kills:
-            yield duplicate(path, "+".join(at), f"{block.path}.kill[{kills[at, kill.method]}] is the same")
+            yield KILLS_DIFFER.problem(
+                path, remedy=f"{block.path}.kill[{kills[at, kill.method]}] is the same: remove one"
+            )
         elif name in names:
-            yield duplicate(f"{path}.name", name, f"{block.path}.kill[{names[name]}] has this name; give it another")
+            remedy = f"{block.path}.kill[{names[name]}] is named {name}, too: give one another name"
+            yield KILL_NAMES_DIFFER.problem(path, at=".name", remedy=remedy)
         kills.setdefault((at, kill.method), number)
         names.setdefault(name, number)
 
@@ -70,7 +77,7 @@ def _point_problems(path: str, kill: Kill, points: Sequence[str]) -> Iterator[Pr
     for number, at in enumerate(kill.at):
         place = f"{path}.at[{number}]"
         if at == EVERY_POINT and number > 0:
-            yield invalid(place, at, "it can only be the first, as each point that the control passed is tried there")
+            yield EVERY_POINT_FIRST.problem(path, at=f"[{number}]")
         elif at != EVERY_POINT and points and point_of(at) not in points:
             near = nearest(point_of(at), points)
             meaning = f'did you mean "{near}{at[len(point_of(at)) :]}"?' if near else None
@@ -83,22 +90,20 @@ def _point_problems(path: str, kill: Kill, points: Sequence[str]) -> Iterator[Pr
 
 def _kill_name_problems(path: str, kill: Kill) -> Iterator[Problem]:
     if kill.name == CONTROL:
-        yield forbidden(f"{path}.name", f'"{CONTROL}" is the name for no kill', "choose another name")
+        yield KILL_NOT_NONE.problem(path)
     elif kill.name is not None and EVERY_POINT in kill.at:
-        yield forbidden(f"{path}.name", "the cells of this kill take their names from the points", "remove it")
+        yield KILL_NAMED_BY_POINTS.problem(path)
 
 
 def _parameter_problems(block: Block, known: Sequence[Setup]) -> Iterator[Problem]:
-    if not known:
+    wrong = tuple(parameter_name_problems(f"{block.path}.parameters", block.axes.parameters))
+    yield from wrong
+    if wrong or not known:
         return
     for name, values in block.axes.parameters.items():
         path = f"{block.path}.parameters.{name}"
         parameters = [parameter for setup in known if (parameter := setup.parameter(name)) is not None]
-        if name in Axes.model_fields:
-            yield forbidden(path, f'"{name}" is an axis', f"write it as {block.path}.{name}")
-        elif not re.fullmatch(WORD, name):
-            yield invalid(path, name, f"{path} in body should match '{WORD}'")
-        elif not parameters:
+        if not parameters:
             yield _unknown_parameter(path, name, known)
         else:
             supported = tuple(dict.fromkeys(value for parameter in parameters for value in parameter.values))

@@ -6,19 +6,31 @@ import re
 from collections.abc import Iterator
 
 from killpoint.api.expectations import verdicts_of
-from killpoint.api.problems import Problem, forbidden, invalid, unsupported
+from killpoint.api.problems import Problem, invalid, meant, unsupported
+from killpoint.api.rules import (
+    CONTROL_HAS_NO_KILL,
+    EXACTLY_ONCE_FINISHES,
+    EXPECTS_TO_LEARN,
+    JUDGED,
+    ROUNDING,
+    SHARE_UPRIGHT,
+    SHARES_ARE_ALLOWED,
+    SHARES_ARE_OF_VERDICTS,
+    SHARES_LEAST,
+    SHARES_MOST,
+)
 from killpoint.api.v1alpha1.expect import Rule
+from killpoint.api.validate_workers import parameter_name_problems
 from killpoint.model.findings import Verdict
 from killpoint.model.workflows import WORKFLOWS
-
-JUDGED = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.INCONCLUSIVE)
 
 
 def rule_problems(rule: Rule, number: int) -> Iterator[Problem]:
     """What is wrong with a rule, whatever the cells are."""
     path = f"spec.expect[{number}]"
     if rule.where.control and rule.where.kill:
-        yield forbidden(f"{path}.where.kill", "a control has no kill", "remove kill, or control")
+        yield CONTROL_HAS_NO_KILL.problem(f"{path}.where")
+    yield from parameter_name_problems(f"{path}.where.parameters", rule.where.parameters)
     yield from _verdict_problems(rule, path)
     yield from _share_problems(rule, path)
     yield from _effect_problems(rule, path)
@@ -29,27 +41,24 @@ def rule_problems(rule: Rule, number: int) -> Iterator[Problem]:
 def _verdict_problems(rule: Rule, path: str) -> Iterator[Problem]:
     for place, verdict in enumerate(rule.verdict):
         if verdict is Verdict.INCONCLUSIVE:
-            reason = "an inconclusive trial shows nothing, so it cannot be what is expected"
-            yield forbidden(f"{path}.verdict[{place}]", reason, "remove it")
+            yield EXPECTS_TO_LEARN.problem(f"{path}.verdict[{place}]")
     if rule.verdict == (Verdict.EXACTLY_ONCE,) and rule.outcome and "finished" not in rule.outcome:
-        yield invalid(f"{path}.outcome", rule.outcome[0], "exactly-once says that the run finished")
+        yield EXACTLY_ONCE_FINISHES.problem(path)
 
 
 def _share_problems(rule: Rule, path: str) -> Iterator[Problem]:
     for verdict, share in rule.share.items():
-        place = f"{path}.share.{verdict}"
         if verdict not in JUDGED:
-            yield unsupported(place, verdict, JUDGED)
+            yield SHARES_ARE_OF_VERDICTS.problem(f"{path}.share", at=f".{verdict}", remedy=meant(verdict, JUDGED))
         elif rule.verdict and verdict not in rule.verdict:
-            yield invalid(place, verdict, f"{path}.verdict does not allow it", "add it there, or remove it here")
+            yield SHARES_ARE_ALLOWED.problem(path, at=f".{verdict}")
         if share.min > share.max:
-            yield invalid(f"{place}.min", share.min, f"it is greater than max, {share.max}")
-    if (least := sum(share.min for share in rule.share.values())) > 1:
-        yield invalid(f"{path}.share", f"{least:g}", "the smallest parts together are more than all trials")
+            yield SHARE_UPRIGHT.problem(f"{path}.share.{verdict}")
+    if sum(share.min for share in rule.share.values()) > 1 + ROUNDING:
+        yield SHARES_LEAST.problem(f"{path}.share")
     most = sum(share.max for share in rule.share.values())
-    if rule.share and most < 1 and set(rule.verdict) <= set(rule.share):
-        reason = "no other verdict is allowed, and the largest parts together are less than all trials"
-        yield invalid(f"{path}.share", f"{most:g}", reason, f"name the other verdict in {path}.verdict")
+    if rule.share and most < 1 - ROUNDING and set(rule.verdict) <= set(rule.share):
+        yield SHARES_MOST.problem(path)
 
 
 def _effect_problems(rule: Rule, path: str) -> Iterator[Problem]:

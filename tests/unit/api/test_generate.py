@@ -19,8 +19,12 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_what_is_missing_or_changed_is_stale_until_it_is_written(repository: Path) -> None:
-    assert len(stale(repository)) == 2
-    assert write(repository) == ("docs/reference/experiment.md", "docs/reference/crashexperiment.schema.json")
+    assert len(stale(repository)) == 3
+    assert write(repository) == (
+        "crds/crashexperiments.killpoint.dev.yaml",
+        "docs/reference/experiment.md",
+        "docs/reference/crashexperiment.schema.json",
+    )
     assert stale(repository) == ()
     (repository / "docs/reference/experiment.md").write_text("changed by hand")
     assert stale(repository) == ("docs/reference/experiment.md",)

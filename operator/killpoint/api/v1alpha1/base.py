@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 WORD = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+WORD_CHARACTERS_MAX = 63
 POINT = r"^[a-z0-9][-a-z0-9]*([.][a-z0-9][-a-z0-9]*)+$"
 KILLED_AT = r"^([*]|[a-z0-9][-a-z0-9]*([.][a-z0-9][-a-z0-9]*)+(#[1-9][0-9]{0,3})?)$"
 
@@ -27,7 +28,7 @@ class Model(BaseModel):
     )
 
 
-Word = Annotated[str, StringConstraints(pattern=WORD, max_length=63)]
+Word = Annotated[str, StringConstraints(pattern=WORD, max_length=WORD_CHARACTERS_MAX)]
 """A lower-case word, as a Kubernetes label: the words of coordinates."""
 KillName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][-a-z0-9.#+]*$", max_length=420)]
 Point = Annotated[str, StringConstraints(pattern=POINT, max_length=63)]
