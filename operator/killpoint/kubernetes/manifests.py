@@ -22,7 +22,6 @@ GRACE_SECONDS = 5
 """Between SIGTERM and SIGKILL when a pod is deleted or evicted: long enough for a SIGTERM to be seen to be handled."""
 VOLUME = "/var/run/killpoint/volume"
 DATABASE_KEY = "database-url"
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 REQUESTS: Mapping[str, str] = MappingProxyType({"cpu": "50m", "memory": "192Mi"})
 LIMITS: Mapping[str, str] = MappingProxyType({"memory": "1Gi"})
 """No limit on the processor: an import that is throttled is a start-up that takes minutes."""
@@ -37,13 +36,13 @@ class WorkerTemplate:
     """Empty: the image's own."""
     pull_policy: str = "IfNotPresent"
     needs_database: bool = False
-    requests: Mapping[str, str] = REQUESTS
-    limits: Mapping[str, str] = LIMITS
+    requests: Mapping[str, str] = field(default_factory=lambda: REQUESTS)
+    limits: Mapping[str, str] = field(default_factory=lambda: LIMITS)
     env: tuple[tuple[str, str], ...] = ()
-    node_selector: Mapping[str, str] = _NOTHING
+    node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Mapping[str, str], ...] = ()
     pull_secrets: tuple[str, ...] = ()
-    labels: Mapping[str, str] = _NOTHING
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, setup: Setup, *, image: str, pull_policy: str = "IfNotPresent") -> WorkerTemplate:

@@ -17,12 +17,12 @@ def why_not_started(pod: Mapping[str, Any]) -> str:
     called = f"pod {pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
     unscheduled = _condition(pod, "PodScheduled")
     if unscheduled is not None and unscheduled.get("status") == "False":
-        said = unscheduled.get("message") or unscheduled.get("reason") or "no reason given"
+        said = _said(unscheduled.get("message") or unscheduled.get("reason"))
         return f"{called} has no node: {said}. Lower what the worker asks for, or add a node that can take it."
     statuses = pod.get("status", {}).get("containerStatuses") or ()
     worker: Mapping[str, Any] = next((one for one in statuses if one.get("name") == names.CONTAINER), {})
     waiting = (worker.get("state") or {}).get("waiting") or {}
-    reason, said = str(waiting.get("reason") or ""), str(waiting.get("message") or "no message")
+    reason, said = str(waiting.get("reason") or ""), _said(waiting.get("message"))
     if reason in _IMAGE:
         return (
             f"{called}: image {_image(pod)} cannot be had ({reason}): {said}. Check its name, that the node can reach"
@@ -40,6 +40,10 @@ def why_not_started(pod: Mapping[str, Any]) -> str:
         f"{called} is still being made on node {pod['spec']['nodeName']}. Its events say more (kubectl describe);"
         " a large image may need a higher limits.startupSeconds."
     )
+
+
+def _said(message: object) -> str:
+    return str(message or "no reason given").strip().rstrip(".")
 
 
 def _condition(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:

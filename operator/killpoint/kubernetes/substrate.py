@@ -304,9 +304,9 @@ class KubernetesSubstrate:
                 marks = {names.KILLED_BY: method.value}
             case unknown:
                 assert_never(unknown)
-        unmarked = asked_ms(pod) is None and any(annotation(pod, name) != value for name, value in marks.items())
-        if unmarked and not await self._cluster.patch_pod(pod["metadata"]["name"], {"metadata": {"annotations": marks}}):
-            return
+        unmarked = any(annotation(pod, name) != value for name, value in marks.items())
+        if asked_ms(pod) is None and unmarked:
+            await self._cluster.patch_pod(pod["metadata"]["name"], {"metadata": {"annotations": marks}})
         await self._end(pod, method)
 
     async def _end(self, pod: Pod, method: Method) -> None:
