@@ -28,22 +28,43 @@ GONE_SECONDS_MAX = 20.0
 def connect(node: Process, *, owner: Path) -> None:
     """Lay the link into the node's network namespace. The interface's alias says whose it is."""
     run("ip", "link", "add", LINK, "type", "veth", "peer", "name", UPLINK, "netns", str(node.pid))
-    run("ip", "link", "set", LINK, "alias", str(owner)[:255])
+    run("ip", "link", "set", LINK, "alias", str(owner))
     run("ip", "address", "add", f"{MACHINE_ADDRESS}/{LINK_PREFIX}", "dev", LINK)
     run("ip", "link", "set", LINK, "up")
     run("ip", "route", "add", NETWORK, "via", NODE_ADDRESS)
 
 
+def refuse_foreign_node(state: Path) -> None:
+    """Raises ClusterError where a node of another folder runs: there is one name and one network for all."""
+    owner = link_owner()
+    if owner not in (None, str(state)):
+        raise ClusterError(f"a machine has one node at a time, and here runs that of {owner}: end it first")
+
+
 def refuse_foreign_network() -> None:
-    """Raises ClusterError where another node, or anything else, has the link's name or the network's addresses."""
-    if answers("ip", "link", "show", LINK):
-        owner = json.loads(run("ip", "-j", "link", "show", LINK))[0].get("ifalias", "something else")
-        raise ClusterError(f"the interface {LINK} belongs to {owner}: end that cluster first")
+    """Raises ClusterError where this machine uses addresses of the node's network for something else."""
     ours = ipaddress.ip_network(NETWORK)
     for route in json.loads(run("ip", "-j", "-4", "route", "show", "table", "all") or "[]"):
         target = route.get("dst", "default")
         if target != "default" and ipaddress.ip_network(target, strict=False).overlaps(ours):
             raise ClusterError(f"this machine has a route to {target}, which the cluster's network {NETWORK} overlaps")
+
+
+def refuse_live_node(state: Path) -> None:
+    """Raises ClusterError where a node of this state folder still runs: nothing may be taken away under it."""
+    if link_owner() == str(state):
+        raise ClusterError(
+            f"a node of {state} runs, but which process it is has been lost:\n"
+            "look for one with `tests.cluster.node.init` in its command line, and kill its child"
+        )
+
+
+def link_owner() -> str | None:
+    """The state folder of the node that runs on this machine; None if none does."""
+    if not answers("ip", "link", "show", LINK):
+        return None
+    owner: str = json.loads(run("ip", "-j", "link", "show", LINK))[0].get("ifalias", "something else")
+    return owner
 
 
 def disconnect() -> None:

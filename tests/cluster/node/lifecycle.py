@@ -43,6 +43,7 @@ def up(layout: Layout) -> None:
 
 
 def _up(layout: Layout, built: Path) -> None:
+    host.refuse_foreign_node(layout.state)
     down(layout)
     host.refuse_foreign_network()
     began = time.monotonic()
@@ -58,10 +59,12 @@ def _up(layout: Layout, built: Path) -> None:
 
 def down(layout: Layout) -> None:
     """End the node and remove all it left, whatever state it is in. Raises ClusterError."""
-    _kill(layout)
+    was_ours = _kill(layout)
+    host.refuse_live_node(layout.state)
     if layout.state.exists():
-        _empty(layout.state)
-    host.remove_cgroups()
+        _empty(layout.state, is_ours=was_ours or (layout.state / MARKER).exists())
+    if host.link_owner() is None:
+        host.remove_cgroups()
 
 
 def is_up(layout: Layout) -> bool:
@@ -195,17 +198,20 @@ def _node(layout: Layout) -> Process | None:
     return remembered(PROCESS, owner=layout.state)
 
 
-def _kill(layout: Layout) -> None:
+def _kill(layout: Layout) -> bool:
+    """End the node. False: there was none."""
     node = _node(layout)
-    if node is not None:
-        node.kill(seconds_max=KILL_SECONDS_MAX)
-        host.disconnect()
-        PROCESS.unlink()
+    if node is None:
+        return False
+    node.kill(seconds_max=KILL_SECONDS_MAX)
+    host.disconnect()
+    PROCESS.unlink()
+    return True
 
 
-def _empty(state: Path) -> None:
+def _empty(state: Path, *, is_ours: bool) -> None:
     """Remove what a node put there. Its mounts were never visible here. Raises ClusterError."""
-    if any(state.iterdir()) and not (state / MARKER).exists():
+    if any(state.iterdir()) and not is_ours:
         raise ClusterError(f"{state} holds other things than a cluster: choose another KILLPOINT_CLUSTER_DIR")
     for place in state.iterdir():
         if place.is_dir() and not place.is_symlink():
