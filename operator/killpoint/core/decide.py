@@ -20,7 +20,7 @@ from killpoint.model.cells import AttemptId, Cell, Method, Role, TrialId
 from killpoint.model.events import AttemptEnded, AttemptParked, LedgerRead, PointChecked, TrialJudged
 from killpoint.model.evidence import AttemptEnd, EndReason, LedgerView, TrialEvidence
 from killpoint.model.experiment import Experiment
-from killpoint.model.findings import Cause, Judgement, Verdict
+from killpoint.model.findings import Cause, Judgement
 from killpoint.model.observations import Observation, Observed
 from killpoint.model.rules import rule_for
 
@@ -284,16 +284,20 @@ def unstarted(situation: Situation) -> Iterator[tuple[TrialId, Cell]]:
             take = situation.state.latest(cell.id, number)
             if take is None:
                 yield TrialId(cell=cell.id, number=number), cell
-            elif _wants_retry(situation, take):
+            elif _wants_retry(situation, take, cell):
                 yield replace(take.id, retry=take.id.retry + 1), cell
 
 
-def _wants_retry(situation: Situation, take: TrialState) -> bool:
-    """Whether a trial is run again. One that showed harm is kept: what the ledger proves is not thrown away."""
+def _wants_retry(situation: Situation, take: TrialState, cell: Cell) -> bool:
+    """Whether a trial is run again.
+
+    One that showed harm that was not expected is kept: what the ledger proves is not thrown away.
+    """
     judgement = take.judgement
     return (
         judgement is not None
-        and judgement.verdict is Verdict.INCONCLUSIVE
+        and not judgement.conclusive
+        and met(judgement, rule_for(cell, situation.experiment.rules)) is None
         and any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)
         and take.id.retry < situation.experiment.limits.inconclusive_retries
     )
@@ -307,7 +311,7 @@ def _control_allows(situation: Situation, cell: Cell) -> bool:
         return True
     takes = [situation.state.latest(known.id, number) for number in known.numbers]
     through = all(
-        take is not None and take.judgement is not None and not _wants_retry(situation, take) for take in takes
+        take is not None and take.judgement is not None and not _wants_retry(situation, take, known) for take in takes
     )
     return through and not control_failed(take for take in takes if take is not None)
 

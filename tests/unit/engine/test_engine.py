@@ -296,19 +296,35 @@ def test_what_is_committed_after_a_judgement_reopens_the_trial() -> None:
     assert (Verdict.DUPLICATE, 1) in summary.totals.verdicts
 
 
-def test_a_service_that_was_started_anew_disturbs_only_the_open_trials() -> None:
-    sim = Sim(experiment(replace(cell(key="stable", at=("charge.after",)), trials=3), parallelism=1))
+@pytest.mark.parametrize("key", ["stable", "none"])
+def test_a_service_that_was_started_anew_disturbs_only_the_open_trials(key: str) -> None:
+    """Also one whose cell is about harm: what was expected is no reason to keep a trial that proves nothing."""
+    rule = Rule(where=(("kill", ("charge.after",)),), expected=Expected(verdicts=(Verdict.DUPLICATE,)))
+    one = replace(cell(key=key, at=("charge.after",)), trials=3)
+    sim = Sim(experiment(one, parallelism=1, rules=(rule,) if key == "none" else ()))
+    _start_payments_anew(sim, at_launch=3)
+    summary = summary_of(sim.run())
+    assert summary.totals.retries == 1
+    assert summary.result is Result.PASS
+
+
+def test_unexpected_harm_in_a_disturbed_trial_is_kept() -> None:
+    sim = Sim(experiment(replace(cell(key="none", at=("charge.after",)), trials=3), parallelism=1))
+    _start_payments_anew(sim, at_launch=3)
+    summary = summary_of(sim.run())
+    assert summary.totals.retries == 0
+    assert summary.result is Result.FAIL
+
+
+def _start_payments_anew(sim: Sim, *, at_launch: int) -> None:
     launch = sim.substrate.launch
 
     async def launch_and_restart(request: object) -> None:
         await launch(request)  # type: ignore[arg-type]
-        if len(sim.substrate.launches) == 3:
+        if len(sim.substrate.launches) == at_launch:
             sim.target.boot = "boot-2"
 
     sim.substrate.launch = launch_and_restart  # type: ignore[assignment,method-assign]
-    summary = summary_of(sim.run())
-    assert summary.totals.retries == 1
-    assert summary.result is Result.PASS
 
 
 def test_a_ledger_that_never_answers_is_inconclusive_not_empty() -> None:
