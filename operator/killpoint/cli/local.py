@@ -6,8 +6,8 @@ import os
 import platform
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,8 +20,9 @@ from killpoint.core.summarize import summarize
 from killpoint.databases.dsn import masked
 from killpoint.engine import Engine, Step, World
 from killpoint.journal.postgres import PostgresJournal, migrate, open_run
-from killpoint.local.errors import LocalError
+from killpoint.local.errors import LocalError, RunInUse
 from killpoint.local.home import Home
+from killpoint.local.locks import FileLock
 from killpoint.local.progress import Progress
 from killpoint.local.stack import LocalStack, StackOptions, local_stack
 from killpoint.local.workers import Mode
@@ -65,8 +66,32 @@ class Ran:
 async def run_locally(request: LocalRun, show: Show) -> Ran:
     """Run an experiment, or go on with the same one where it was broken off."""
     card = _card(request)
-    show.prepare(f"{'going on with' if card.judged else 'run'} {card.run} of {card.experiment}")
     folder = request.home.run(card.run)
+    show.prepare(f"{'going on with' if folder.exists() else 'run'} {card.run} of {card.experiment}")
+    with _alone(folder):
+        return await _run(request, card, folder, show)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Before anything is started: another command's payments and passwords are not to be replaced. Raises RunInUse."""
+    try:
+        lock = FileLock(folder / "command.lock")
+    except OSError as error:
+        message = f"{folder} cannot be written: {error.strerror or error}"
+        raise LocalError(message, remedy="Set KILLPOINT_HOME to a folder that you may write to.") from error
+    try:
+        if not lock.try_exclusive():
+            raise RunInUse(
+                f"another killpoint is executing this run ({folder})",
+                remedy="Wait for it, or end it; what it has done so far is kept. With --fresh a new run is started.",
+            )
+        yield
+    finally:
+        lock.close()
+
+
+async def _run(request: LocalRun, card: RunCard, folder: Path, show: Show) -> Ran:
     options = StackOptions(
         home=request.home,
         workloads=request.workloads,

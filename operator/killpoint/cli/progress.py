@@ -80,7 +80,8 @@ class _Pace:
         if self._start is None:
             self._start = (now, count.judged)
         since, before = self._start
-        return in_words(remaining_seconds(now - since, done=count.judged - before, left=count.trials - count.judged))
+        left = count.trials - count.judged
+        return in_words(remaining_seconds(now - since, done=count.judged - before, left=left) if left else None)
 
 
 class PlainShow:
@@ -90,6 +91,7 @@ class PlainShow:
         self._console = console
         self._pace = _Pace()
         self._next = 0.0
+        self._last = ""
 
     def prepare(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -99,7 +101,10 @@ class PlainShow:
         if time.monotonic() < self._next and count.judged != count.trials:
             return
         self._next = time.monotonic() + PLAIN_SECONDS
-        self.prepare(f"{', '.join(part for part in (_words(count), left) if part)}")
+        line = ", ".join(part for part in (_words(count), left) if part)
+        if line != self._last:
+            self._last = line
+            self.prepare(line)
 
 
 class BarShow:
