@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar, assert_never
+from typing import Protocol, TypeVar, assert_never
 
 from killpoint.control.parkings import ParkingsUnavailable
 from killpoint.core.plan import run_of
-from killpoint.databases.administration import Databases
 from killpoint.databases.errors import DatabaseError
 from killpoint.kubernetes import names
 from killpoint.kubernetes.client import ApiRefused, Cluster
@@ -57,6 +56,13 @@ OUTPUT_LINES = 3
 _T = TypeVar("_T")
 
 
+class Sessions(Protocol):
+    """Who can say what sessions a database server holds. ``killpoint.databases.administration`` can."""
+
+    async def sessions(self, database: str, names: Sequence[str], /) -> Mapping[str, int]:
+        """Application name → number of its sessions. Raises DatabaseError when nobody answers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubstrateSettings:
     """What the pods of an experiment are made from."""
@@ -90,7 +96,7 @@ class KubernetesSubstrate:
         settings: SubstrateSettings,
         *,
         cluster: Cluster,
-        databases: Databases,
+        databases: Sessions,
         database: str,
         parkings: Parkings,
         now_ms: Callable[[], int],
