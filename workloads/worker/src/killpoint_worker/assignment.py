@@ -15,7 +15,7 @@ CONTRACT = 1
 DEFAULT_TERMINATION_LOG = "/dev/termination-log"
 
 Action = Literal["start", "resume", "describe", "inspect"]
-Do = Literal["die", "park"]
+Do = Literal["die", "exit", "out-of-memory", "park", "freeze"]
 
 T = TypeVar("T")
 

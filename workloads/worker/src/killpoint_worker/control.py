@@ -16,11 +16,15 @@ _SERVER_ERROR = 500
 _CLIENT_ERROR = 400
 
 
-class ControlRefused(Exception):
+class ControlError(Exception):
+    """An attempt that was to wait at a point could not do so."""
+
+
+class ControlRefused(ControlError):
     """Control knows nothing of this attempt, or its answer makes no sense."""
 
 
-class ParkedTooLong(Exception):
+class ParkedTooLong(ControlError):
     """Nobody released this attempt within its patience."""
 
 

@@ -160,6 +160,11 @@ def encode(document: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
+def failed(error: BaseException) -> dict[str, Any]:
+    """The outcome of an attempt that ended with an error."""
+    return {"outcome": "failed", "error": {"class": type(error).__qualname__, "message": str(error)}}
+
+
 def shortened(document: Mapping[str, Any], room: int) -> bytes:
     """Encode an outcome in at most ``room`` bytes: the error's message is cut, or the claims are left out as a whole.
 

@@ -7,16 +7,16 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
-from killpoint_worker.assignment import Assignment, AssignmentError, Environment
+from killpoint_worker.assignment import Assignment, AssignmentError, Do, Environment
 from killpoint_worker.control import ControlClient
-from killpoint_worker.log import TerminationLog, encode
+from killpoint_worker.ends import EXIT_FAILED
+from killpoint_worker.freeze import Freezer
+from killpoint_worker.log import TerminationLog, encode, failed
 from killpoint_worker.payments import PaymentsClient
 from killpoint_worker.points import Points
 from killpoint_worker.program import Context, Finished, Outcome, WorkerProgram
-
-EXIT_FAILED = 1
 
 
 def run_worker(program: WorkerProgram) -> NoReturn:
@@ -41,7 +41,7 @@ def perform(program: WorkerProgram, assignment: Assignment, environment: Environ
         log.outcome(_document(program, assignment, environment, log))
     except BaseException as error:  # noqa: BLE001 - the one supervision point: whatever ends an attempt is its outcome
         traceback.print_exc()
-        log.outcome(_failed(error))
+        log.outcome(failed(error))
         return EXIT_FAILED
     return 0
 
@@ -65,12 +65,14 @@ def _document(
 
 def _context(assignment: Assignment, environment: Environment, log: TerminationLog) -> Context:
     token = environment.token or ""
-    parking = None
+    parking, freezing = None, None
     if environment.control_url:
         parking = ControlClient(environment.control_url, token, attempt=assignment.attempt)
+        if any(item.do == "freeze" for item in assignment.schedule):
+            freezing = Freezer(environment.control_url, token, attempt=assignment.attempt)
     return Context(
         assignment=assignment,
-        points=Points(log, assignment.schedule, parking=parking),
+        points=Points(log, assignment.schedule, parking=parking, freezing=freezing),
         payments=PaymentsClient(environment.payments_url, token) if environment.payments_url else None,
         database_url=environment.database_url,
         volume=environment.volume,
@@ -85,6 +87,7 @@ def _described(program: WorkerProgram) -> dict[str, Any]:
         "points": list(description.points),
         "parameters": {name: list(values) for name, values in description.parameters.items()},
         "versions": description.versions(),
+        "does": list(get_args(Do)),
     }
 
 
@@ -98,14 +101,10 @@ def _ended(outcome: Outcome, timings: Mapping[str, float]) -> dict[str, Any]:
     }
 
 
-def _failed(error: BaseException) -> dict[str, Any]:
-    return {"outcome": "failed", "error": {"class": type(error).__qualname__, "message": str(error)}}
-
-
 def _leave_without_header(environment: Environment, error: AssignmentError) -> NoReturn:
     """Without an assignment there is no nonce, so this line proves nothing; it helps whoever reads the file."""
     try:
-        environment.termination_log.write_bytes(encode(_failed(error)))
+        environment.termination_log.write_bytes(encode(failed(error)))
     except OSError as unwritable:
         sys.stderr.write(f"killpoint-worker: no termination log: {unwritable}\n")
     _leave(EXIT_FAILED)
