@@ -75,7 +75,10 @@ class Databases:
         if secret is None:
             await self._administer(lambda connection: _ensure_database(connection, name, owner=None))
             return dsns.with_database(self.server.admin, name)
-        password = hmac.digest(secret, name.encode(), "sha256").hex()
+        return await self.ensure_owned(name, hmac.digest(secret, name.encode(), "sha256").hex())
+
+    async def ensure_owned(self, name: str, password: str) -> str:
+        """The DSN of a lasting database whose owner is a role of its name, with this password."""
         await self._administer(lambda connection: _ensure_owned(connection, name, password, connections=-1))
         return dsns.with_login(self.server.admin, user=name, password=password, database=name)
 

@@ -67,6 +67,7 @@ IMAGES = (
     _of_workload("langgraph", *_WORKER),
     _of_workload("llamaindex", *_WORKER),
     _of_workload("crewai", *_WORKER),
+    Image(name="postgres", context="charts/killpoint/postgres", sources=("charts/killpoint/postgres/Dockerfile",)),
 )  # fmt: skip
 
 
