@@ -107,6 +107,8 @@ def _faults(summary: ExperimentSummary) -> _Said:
     """Whether every kill that was planned is proven."""
     planned, confirmed = summary.totals.kills_planned, summary.totals.kills_confirmed
     message = f"{confirmed} of {planned} kills confirmed"
+    if summary.result is Result.ERROR:
+        return _Said(type="FaultConfirmed", status="Unknown", reason=REASONS[Result.ERROR])
     if confirmed >= planned:
         return _Said(type="FaultConfirmed", status="True", reason="AllConfirmed", message=message)
     if summary.result is None:

@@ -41,6 +41,10 @@ class OpenedRun:
     resumed: bool
 
 
+class OtherSpecificationError(JournalUnavailableError):
+    """The journal holds the run, of another specification: it cannot go on under this one."""
+
+
 class PostgresJournal:
     """``ports.Journal`` for one run. Connects when it is used, and again after the server was away."""
 
@@ -192,7 +196,7 @@ async def migrate(dsn: str) -> None:
 
 
 async def open_run(dsn: str, run: str, *, experiment: str, digest: str) -> OpenedRun:
-    """Make the run's row, or find it. Raises JournalUnavailableError, also for a run of another specification."""
+    """Make the run's row, or find it. Raises JournalUnavailableError, and for another one OtherSpecificationError."""
     async with _transaction(dsn) as connection:
         await connection.execute(
             "INSERT INTO runs (id, experiment, spec_digest) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING",
@@ -205,5 +209,5 @@ async def open_run(dsn: str, run: str, *, experiment: str, digest: str) -> Opene
             )
         ).fetchone()
     if row is None or row[0] != digest:
-        raise JournalUnavailableError(f"the journal holds run {run} of another specification")
+        raise OtherSpecificationError(f"the journal holds run {run} of another specification")
     return OpenedRun(id=run, resumed=bool(row[1]))

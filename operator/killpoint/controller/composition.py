@@ -1,0 +1,171 @@
+"""Composition: what the engine of one experiment is made of."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from killpoint import __version__
+from killpoint.api.available import Where
+from killpoint.api.convert import experiment_of
+from killpoint.api.load import from_fields
+from killpoint.api.problems import Problem, ProblemsError
+from killpoint.api.v1alpha1.spec import CrashExperiment
+from killpoint.api.v1alpha1.workers import Worker
+from killpoint.controller.shared import Shared, now_ms
+from killpoint.controller.statuses import command_for
+from killpoint.controller.subjects import Body, Subject, journal_of, recorded_journal
+from killpoint.core.plan import attempts_of
+from killpoint.core.state import JournalLostError
+from killpoint.core.summarize import summarize
+from killpoint.databases import dsn as dsns
+from killpoint.engine import Engine, World
+from killpoint.journal.postgres import PostgresJournal, open_run
+from killpoint.kubernetes.manifests import LIMITS, REQUESTS, Services, WorkerTemplate
+from killpoint.kubernetes.substrate import KubernetesSubstrate, SubstrateSettings
+from killpoint.model.experiment import Experiment
+from killpoint.model.summary import ExperimentSummary, Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What an object asks for."""
+
+    document: CrashExperiment
+    experiment: Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """An experiment that this operator runs: nobody else appends to its journal."""
+
+    order: Order
+    engine: Engine
+    journal: PostgresJournal
+    substrate: KubernetesSubstrate
+    provenance: Provenance
+
+    def summary(self) -> ExperimentSummary:
+        """The run as it stands."""
+        state = self.engine.state
+        provenance = replace(self.provenance, started_ms=state.opened_ms or 0, ended_ms=state.ended_ms)
+        return summarize(self.engine.run(), provenance)
+
+
+def order_of(body: Body, shared: Shared) -> Order:
+    """The experiment that an object describes. Raises ProblemsError with everything that is wrong with it."""
+    document = from_fields({name: body[name] for name in ("apiVersion", "kind", "metadata", "spec") if name in body})
+    experiment = experiment_of(document, shared.catalog, Where.CLUSTER)
+    if shared.settings.control_url is None and any(cell.coordinates.kill.method.parks for cell in experiment.cells):
+        message = "Forbidden: delete-pod, evict and freeze need the app that workers park at"
+        remedy = "give the operator KILLPOINT_CONTROL_URL, or use another method"
+        raise ProblemsError([Problem(path="spec.matrix.kill", message=message, suggestion=remedy)])
+    return Order(document=document, experiment=experiment)
+
+
+@asynccontextmanager
+async def session(order: Order, subject: Subject, body: Body, shared: Shared) -> AsyncIterator[Session]:
+    """Take over the experiment's journal, and whatever of it there is. Raises JournalLostError and what adapters raise.
+
+    Its database and its pods are made or found; pods of trials that a killed operator had judged are freed.
+    """
+    journal_id = journal_of(body)
+    dsn = await shared.journal()
+    opened = await open_run(dsn, journal_id, experiment=subject.name, digest=order.experiment.digest)
+    if recorded_journal(body) is not None and not opened.resumed:
+        raise JournalLostError(
+            f"the status names journal {journal_id}, which held the run; now it is empty."
+            " Make the object anew to run it from its beginning."
+        )
+    async with PostgresJournal(dsn, journal_id) as journal:
+        await journal.take_over()
+        substrate = await _substrate(order, subject, journal_id, shared)
+        world = World(
+            journal=journal,
+            substrate=substrate,
+            ledger=shared.ledger,
+            now_ms=now_ms,
+            new_nonce=lambda: secrets.token_hex(8),
+            mint_token=lambda run, attempt: shared.token(subject.name, run, attempt),
+        )
+        yield Session(
+            order=order,
+            engine=Engine(order.experiment, journal_id, world),
+            journal=journal,
+            substrate=substrate,
+            provenance=await _provenance(order, subject, shared),
+        )
+
+
+async def _substrate(order: Order, subject: Subject, journal_id: str, shared: Shared) -> KubernetesSubstrate:
+    settings = shared.settings
+    databases = await shared.databases()
+    database = await databases.ensure_experiment(journal_id, password=shared.password(journal_id))
+    place = settings.worker_database_host
+    return KubernetesSubstrate(
+        SubstrateSettings(
+            scope=subject.scope(journal_id),
+            workers=_templates(order, shared),
+            services=Services(
+                payments_url=settings.payments_url,
+                control_url=settings.control_url,
+                database_url=database.dsn if place is None else dsns.with_place(database.dsn, place),
+            ),
+            limits=order.experiment.limits,
+            attempts_max=max(map(attempts_of, order.experiment.cells)),
+            mint_token=lambda run, attempt: shared.token(subject.name, run, attempt),
+        ),
+        cluster=shared.requests(subject.namespace),
+        databases=databases,
+        database=database.name,
+        parkings=await shared.parkings(),
+        now_ms=now_ms,
+    )
+
+
+def _templates(order: Order, shared: Shared) -> Mapping[str, WorkerTemplate]:
+    """How the pods of each setup are made: those of the catalog, and the experiment's own workers."""
+    own = {worker.setup: template_of(worker, shared.settings.pull_policy) for worker in order.document.spec.workers}
+    return {setup.name: shared.template(setup) for setup in shared.catalog} | own
+
+
+def template_of(worker: Worker, pull_policy: str) -> WorkerTemplate:
+    """The pods of a worker that the experiment brings."""
+    return WorkerTemplate(
+        image=worker.image,
+        command=worker.command,
+        pull_policy=pull_policy,
+        requests={**REQUESTS, **worker.resources.requests},
+        limits={**LIMITS, **worker.resources.limits},
+        env=tuple((variable.name, variable.value) for variable in worker.env),
+        node_selector=worker.node_selector,
+        tolerations=tuple(_toleration(given.model_dump()) for given in worker.tolerations),
+        pull_secrets=tuple(secret.name for secret in worker.image_pull_secrets),
+        labels=worker.labels,
+    )
+
+
+def _toleration(fields: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in fields.items() if value}
+
+
+async def _provenance(order: Order, subject: Subject, shared: Shared) -> Provenance:
+    setups = sorted({cell.coordinates.setup for cell in order.experiment.cells})
+    templates = _templates(order, shared)
+    return Provenance(
+        killpoint=__version__,
+        substrate="kubernetes",
+        seed=order.experiment.seed,
+        started_ms=0,
+        ended_ms=None,
+        versions=tuple((setup, (("image", templates[setup].image),)) for setup in setups),
+        platform=(
+            ("Kubernetes", await shared.cluster_version()),
+            ("Postgres", (await shared.server()).version),
+            ("Python", platform.python_version()),
+        ),
+        command=command_for(subject),
+    )

@@ -1,0 +1,260 @@
+"""The daemon of one experiment: from its object to the last status, pass after pass, through whatever goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from killpoint.api.conditions import Standing
+from killpoint.controller.composition import Order, Session, order_of, session
+from killpoint.controller.events import tell_change
+from killpoint.controller.freeing import drop_database, free_children
+from killpoint.controller.roster import Roster, Seat
+from killpoint.controller.shared import Shared, now_ms
+from killpoint.controller.statuses import (
+    QUEUED,
+    SUSPENDED,
+    Document,
+    Verdictless,
+    carried,
+    ended_by,
+    status_document,
+    without_run,
+)
+from killpoint.controller.subjects import Body, Subject, generation, journal_of, keeps_children, seconds_of
+from killpoint.controller.supervision import AWAY, TERMINAL, Trouble, end_of, standing_of
+from killpoint.controller.writer import ObjectGoneError, StatusWriter
+from killpoint.engine import Step
+from killpoint.model.cells import AttemptId
+from killpoint.model.summary import ExperimentSummary
+from killpoint.ports import FencedError
+
+POLL_SECONDS = 1.0
+"""The shortest pause between two passes of which the first one changed nothing: pods wake it before."""
+IDLE_SECONDS = 60.0
+"""How often one looks around that waits for somebody else."""
+FENCED_SECONDS = 20.0
+"""Longer than a lease: whoever took the run over has it, or this operator has been ended by then."""
+
+_log = logging.getLogger(__name__)
+
+
+class Daemon:
+    """Looks after one experiment. ``body`` gives the object as it is now."""
+
+    def __init__(
+        self, subject: Subject, body: Callable[[], Body], *, seat: Seat, roster: Roster, shared: Shared
+    ) -> None:
+        self._subject = subject
+        self._body = body
+        self._seat = seat
+        self._roster = roster
+        self._shared = shared
+        self._requests = shared.requests(subject.namespace)
+        self._writer = StatusWriter(self._requests, subject, known=body().get("status"), now_ms=now_ms)
+        self._trouble = Trouble()
+        self._end: Verdictless | None = None
+        """Why it ends without a result, once that is known."""
+        self._order: Order | None = None
+        self._generation = -1
+        """Of the object that the order was read from."""
+        self._summary: ExperimentSummary | None = None
+        """As it was last seen."""
+        self._sequence = 0
+        """The journal's number after the last pass."""
+        self._shown = -1
+        """The journal's number that the status was last made of; -1: it tells of something else."""
+        self._rests = False
+        """Whether it is suspended and nothing of it runs."""
+
+    async def run(self) -> None:
+        """Return when the experiment is at its end, or is to be left alone. Never raises for what is its own fault."""
+        while not self._seat.leaving:
+            self._seat.rest()
+            try:
+                if await self._attempt():
+                    return
+            except ObjectGoneError:
+                return
+            except Exception as error:  # noqa: BLE001 - the supervision point: no experiment may stop another
+                await self._suffer(error)
+
+    async def _attempt(self) -> bool:
+        """Get on as far as it goes. Whether the experiment is at its end, and its last status written."""
+        if self._end is not None:
+            await self._give_up(self._end)
+            return True
+        order = await self._ordered()
+        experiment = order.experiment
+        if self._rests and experiment.suspended and not experiment.aborted:
+            await self._seat.pause(IDLE_SECONDS)
+            return False
+        # What is to be aborted need not wait for room: it makes some.
+        if not self._roster.place(self._subject.uid) and not experiment.aborted:
+            await self._report(QUEUED)
+            await self._seat.pause(IDLE_SECONDS)
+            return False
+        try:
+            async with session(order, self._subject, self._body(), self._shared) as opened:
+                return await self._passes(opened)
+        finally:
+            self._roster.release(self._subject.uid)
+
+    async def _passes(self, opened: Session) -> bool:
+        """Pass after pass. Whether the experiment came to its end."""
+        swept = False
+        while not self._seat.leaving:
+            self._seat.rest()
+            order = await self._ordered()
+            opened.engine.steer(order.experiment)
+            try:
+                step = await self._pass(opened, order)
+            except AWAY as error:
+                await self._wait_for(error)
+                continue
+            if step.wake_after_seconds is None:
+                await self._finish(opened)
+                return True
+            if not swept:
+                await opened.substrate.sweep(_expected(step))
+                swept = True
+            await self._show(opened, order)
+            if order.experiment.suspended and not order.experiment.aborted and _is_idle(step):
+                self._rests = True
+                return False
+            if step.wake_after_seconds:
+                await self._seat.pause(max(step.wake_after_seconds, POLL_SECONDS))
+        return False
+
+    async def _pass(self, opened: Session, order: Order) -> Step:
+        if not order.experiment.aborted:
+            # Without the ledger nothing can be judged: trials are not to be spoiled by having waited for it.
+            await self._shared.ledger.incarnation()
+        step = await opened.engine.step()
+        self._trouble = self._trouble.back()
+        self._sequence = step.state.sequence
+        return step
+
+    async def _ordered(self) -> Order:
+        """What the object asks for now. Raises ProblemsError."""
+        body = self._body()
+        if self._order is None or generation(body) != self._generation:
+            self._order = await asyncio.to_thread(order_of, body, self._shared)
+            self._generation = generation(body)
+            self._rests = False
+        return self._order
+
+    # --- what goes wrong ---------------------------------------------------------------------------------------
+
+    async def _suffer(self, error: Exception) -> None:
+        """Draw the consequence of an error, and wait as long as it asks for."""
+        match error:
+            case FencedError():
+                _log.warning("experiment %s: %s", self._subject, error)
+                await self._seat.pause(FENCED_SECONDS)
+            case _ if isinstance(error, TERMINAL):
+                self._end = end_of(error)
+            case _ if isinstance(error, AWAY):
+                await self._wait_for(error)
+            case _:
+                await self._fail(error)
+
+    async def _wait_for(self, error: Exception) -> None:
+        """Something does not answer: say so after a while, and try again."""
+        now = asyncio.get_running_loop().time()
+        self._trouble = self._trouble.away(now)
+        if self._trouble.away_times == 1:
+            _log.warning("experiment %s waits: %s", self._subject, error)
+        if self._trouble.is_stalled(now):
+            await self._report_if_possible(standing_of(error, stalled=True))
+        await self._seat.pause(self._trouble.pause_seconds)
+
+    async def _fail(self, error: Exception) -> None:
+        """Something that nobody thought of: try again, and end it when that does not help."""
+        _log.error("experiment %s failed unexpectedly", self._subject, exc_info=error)
+        self._trouble = self._trouble.failed(self._sequence)
+        if self._trouble.is_hopeless:
+            self._end = end_of(error)
+            return
+        await self._report_if_possible(standing_of(error, stalled=True))
+        await self._seat.pause(self._trouble.pause_seconds)
+
+    async def _give_up(self, end: Verdictless) -> None:
+        """End it without a result: what it holds is freed, what was seen of it stays in its status."""
+        await self._free()
+        await self._write_last(self._status(ended_by(end, self._seen(), now_ms=now_ms()), end.standing))
+
+    # --- the status --------------------------------------------------------------------------------------------
+
+    def _seen(self) -> ExperimentSummary:
+        """The experiment as it was last seen; with nothing in it where nothing was seen."""
+        if self._summary is not None:
+            return self._summary
+        body = self._body()
+        created = seconds_of(body["metadata"].get("creationTimestamp"))
+        return without_run(self._subject, created_ms=now_ms() if created is None else int(created * 1000))
+
+    async def _show(self, opened: Session, order: Order) -> None:
+        """Bring the status up to date, if there is something new and it is time for it."""
+        sequence = opened.engine.state.sequence
+        known = (self._writer.known or {}).get("observedGeneration")
+        if not self._writer.is_due or (sequence == self._shown and known == self._generation):
+            return
+        began = asyncio.get_running_loop().time()
+        self._summary = opened.summary()
+        self._writer.took(asyncio.get_running_loop().time() - began)
+        await self._report(SUSPENDED if order.experiment.suspended else None)
+        self._shown = sequence
+
+    async def _report(self, standing: Standing | None) -> None:
+        status = self._status(self._seen(), standing)
+        before = self._writer.known
+        self._shown = -1
+        if await self._writer.write(status):
+            await self._tell(before, status)
+
+    async def _report_if_possible(self, standing: Standing) -> None:
+        """Tell people of trouble. The trouble may be that nobody can be told."""
+        try:
+            await self._report(standing)
+        except AWAY as error:
+            _log.warning("experiment %s: its status was not written: %s", self._subject, error)
+
+    async def _finish(self, opened: Session) -> None:
+        """The run is over: free what it held, and write the status of the end as the last act."""
+        self._summary = opened.summary()
+        if not keeps_children(self._body()):
+            await free_children(self._requests, self._subject.uid)
+        await drop_database(self._shared, self._subject, journal_of(self._body()))
+        await opened.journal.end()
+        await self._write_last(self._status(self._summary))
+
+    async def _write_last(self, status: Document) -> None:
+        before = self._writer.known
+        await self._tell(before, status)
+        await self._writer.write_last(status)
+
+    async def _free(self) -> None:
+        await free_children(self._requests, self._subject.uid)
+        await drop_database(self._shared, self._subject, journal_of(self._body()))
+
+    def _status(self, summary: ExperimentSummary, standing: Standing | None = None) -> Document:
+        """The status, with the figures of the one that is there where the run itself was not looked at."""
+        status = status_document(summary, generation=generation(self._body()), standing=standing)
+        return status if self._summary is not None else carried(status, self._writer.known)
+
+    async def _tell(self, before: Document | None, status: Document) -> None:
+        await tell_change(self._requests, self._subject, before=before, now=status, now_ms=now_ms())
+
+
+def _expected(step: Step) -> frozenset[AttemptId]:
+    """The attempts whose pods may be there: those of trials that are not judged."""
+    return frozenset(
+        attempt for trial in step.state.trials.values() if trial.judgement is None for attempt in trial.attempts
+    )
+
+
+def _is_idle(step: Step) -> bool:
+    """Whether every trial that was started is judged."""
+    return all(trial.judgement is not None for trial in step.state.trials.values())

@@ -1,0 +1,74 @@
+"""Kubernetes Events at the changes of an experiment: what ``kubectl describe`` shows."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from killpoint.api.status import time_of
+from killpoint.api.v1alpha1.spec import API_VERSION, KIND
+from killpoint.controller.requests import Requests
+from killpoint.controller.statuses import told
+from killpoint.controller.subjects import Subject
+from killpoint.kubernetes.client import ApiRefused
+from killpoint.ports import SubstrateUnavailableError
+
+NAME_CHARACTERS_MAX = 200
+MESSAGE_CHARACTERS_MAX = 1024
+COMPONENT = "killpoint"
+NORMAL = frozenset({"AsExpected", "Queued", "Running", "Suspended", "Aborted"})
+"""Reasons that nobody has to do anything about."""
+
+_log = logging.getLogger(__name__)
+
+
+def event_of(subject: Subject, *, reason: str, message: str, now_ms: int) -> dict[str, Any]:
+    """An Event about an experiment."""
+    time = time_of(now_ms)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{subject.name[:NAME_CHARACTERS_MAX].rstrip('.-')}.{secrets.token_hex(8)}",
+            "namespace": subject.namespace,
+        },
+        "involvedObject": {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "name": subject.name,
+            "namespace": subject.namespace,
+            "uid": subject.uid,
+        },
+        "type": "Normal" if reason in NORMAL else "Warning",
+        "reason": reason,
+        "message": message[:MESSAGE_CHARACTERS_MAX],
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1,
+    }
+
+
+def message_of(status: Mapping[str, Any]) -> str:
+    """What an Event says of the status that it is about."""
+    conditions = {found["type"]: found for found in status["conditions"]}
+    said = str(conditions["Stalled"].get("message") or conditions["Passed"].get("message") or "")
+    result = status.get("result")
+    return f"{result}: {said}" if result else said
+
+
+async def tell_change(
+    requests: Requests, subject: Subject, *, before: Mapping[str, Any] | None, now: Mapping[str, Any], now_ms: int
+) -> None:
+    """Post an Event where two statuses differ in where the experiment stands. Nothing depends on it."""
+    reason, _ = told(now)
+    if reason == told(before)[0]:
+        return
+    event = event_of(subject, reason=reason, message=message_of(now), now_ms=now_ms)
+    try:
+        await requests.create_event(event)
+    except (ApiRefused, SubstrateUnavailableError) as error:
+        _log.warning("experiment %s: an Event was not posted: %s", subject, error)
