@@ -83,7 +83,7 @@ class Engine:
         self._experiment = experiment
 
     async def step(self) -> Step:
-        """One pass. Raises JournalUnavailableError (try again) and FencedError (stop)."""
+        """One pass. Raises FencedError (stop), and one of the errors of a service that is away (try again)."""
         await self._catch_up()
         if self._state.opened is None:
             await self._append(
@@ -226,8 +226,15 @@ class Engine:
     async def _launch(self, attempts: Sequence[AttemptId]) -> None:
         if not attempts:
             return
-        await asyncio.gather(*(self._world.substrate.launch(self._launch_of(attempt)) for attempt in attempts))
-        await self._append(*(AttemptLaunched(attempt=attempt) for attempt in attempts))
+        launches = [self._world.substrate.launch(self._launch_of(attempt)) for attempt in attempts]
+        # Each is waited for, and what was started is on record, before the fault of one ends the pass.
+        faults = await asyncio.gather(*launches, return_exceptions=True)
+        started = [attempt for attempt, fault in zip(attempts, faults, strict=True) if fault is None]
+        if started:
+            await self._append(*(AttemptLaunched(attempt=attempt) for attempt in started))
+        for fault in faults:
+            if fault is not None:
+                raise fault
 
     def _launch_of(self, attempt: AttemptId) -> Launch:
         intended = self._attempt(attempt)
