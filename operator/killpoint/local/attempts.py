@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from killpoint.core.contract import Reading, read_termination
+from killpoint.core.points import OWN_EXIT
 from killpoint.local.errors import last_lines
 from killpoint.local.processes import Process
 from killpoint.model.cells import AttemptId
@@ -126,6 +127,8 @@ class AttemptFolder:
         """What is wrong with an attempt that ended by itself and said too little."""
         if ended.reason is not EndReason.EXITED or reading.outcome is not None:
             return None
+        if reading.header and ended.code == OWN_EXIT:
+            return None  # leaving without a word is one of the ways to be killed at a point
         said = last_lines(self.output, 3)
         missing = "an outcome" if reading.header else "a line in its termination log"
         return f"it ended with exit {ended.code} without {missing}" + (

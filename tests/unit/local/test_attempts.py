@@ -67,6 +67,8 @@ def test_an_exit_is_told_as_a_shell_shows_it(
     [
         ([HEADER, POINT, OUTCOME], 0, None),
         ([HEADER, POINT], 1, "it ended with exit 1 without an outcome"),
+        ([HEADER, POINT], 91, None),
+        ([], 91, "it ended with exit 91 without a line in its termination log"),
         ([], 0, "it ended with exit 0 without a line in its termination log"),
         ([HEADER, "rubbish"], 0, "line 2 of the termination log: not JSON: 'rubbish'"),
     ],
