@@ -44,7 +44,11 @@ LATER_FIELDS = ("retention", "retain_pods", "services")
 LATER_WORKFLOW_FIELDS = ("points", "expects")
 OFFERS: Mapping[Where, Offer] = {
     Where.LOCAL: Offer(
-        words={"store": ("postgres", "volume"), "resume": RESUMES, "method": (Method.SIGKILL.value,)},
+        words={
+            "store": ("postgres", "volume"),
+            "resume": RESUMES,
+            "method": (Method.SIGKILL.value, Method.EXIT.value),
+        },
         spec_without=("suspend", "abort", *LATER_FIELDS),
         worker_without=(
             "image",
