@@ -2,57 +2,61 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import secrets
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from killpoint import __version__
 from killpoint.api.available import Where
 from killpoint.api.convert import experiment_of
 from killpoint.api.load import from_fields
 from killpoint.api.problems import Problem, ProblemsError
-from killpoint.api.v1alpha1.spec import CrashExperiment
 from killpoint.api.v1alpha1.workers import Worker
+from killpoint.controller.freeing import drop_database, free_children
+from killpoint.controller.requests import Requests
 from killpoint.controller.shared import Shared, now_ms
+from killpoint.controller.site import Order, Session
 from killpoint.controller.statuses import command_for
 from killpoint.controller.subjects import Body, Subject, journal_of, recorded_journal
 from killpoint.core.plan import attempts_of
 from killpoint.core.state import JournalLostError
-from killpoint.core.summarize import summarize
 from killpoint.databases import dsn as dsns
 from killpoint.engine import Engine, World
 from killpoint.journal.postgres import PostgresJournal, open_run
 from killpoint.kubernetes.manifests import LIMITS, REQUESTS, Services, WorkerTemplate
 from killpoint.kubernetes.substrate import KubernetesSubstrate, SubstrateSettings
-from killpoint.model.experiment import Experiment
-from killpoint.model.summary import ExperimentSummary, Provenance
+from killpoint.model.summary import Provenance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What an object asks for."""
+class ClusterSite:
+    """Implements ``site.Site`` for one object."""
 
-    document: CrashExperiment
-    experiment: Experiment
+    def __init__(self, subject: Subject, shared: Shared) -> None:
+        self._subject = subject
+        self._shared = shared
+        self._requests = shared.requests(subject.namespace)
 
+    @property
+    def objects(self) -> Requests:
+        return self._requests
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """An experiment that this operator runs: nobody else appends to its journal."""
+    async def order(self, body: Body) -> Order:
+        """See ``site.Site``. In a thread: thousands of cells take their time, and others shall not wait for them."""
+        return await asyncio.to_thread(order_of, body, self._shared)
 
-    order: Order
-    engine: Engine
-    journal: PostgresJournal
-    substrate: KubernetesSubstrate
-    provenance: Provenance
+    def session(self, order: Order, body: Body) -> AbstractAsyncContextManager[Session]:
+        return session(order, self._subject, body, self._shared)
 
-    def summary(self) -> ExperimentSummary:
-        """The run as it stands."""
-        state = self.engine.state
-        provenance = replace(self.provenance, started_ms=state.opened_ms or 0, ended_ms=state.ended_ms)
-        return summarize(self.engine.run(), provenance)
+    async def look_at_services(self) -> None:
+        await self._shared.ledger.incarnation()
+
+    async def free_children(self) -> None:
+        await free_children(self._requests, self._subject.uid)
+
+    async def drop_database(self, journal: str) -> None:
+        await drop_database(self._shared, self._subject, journal)
 
 
 def order_of(body: Body, shared: Shared) -> Order:
@@ -92,7 +96,6 @@ async def session(order: Order, subject: Subject, body: Body, shared: Shared) ->
             mint_token=lambda run, attempt: shared.token(subject.name, run, attempt),
         )
         yield Session(
-            order=order,
             engine=Engine(order.experiment, journal_id, world),
             journal=journal,
             substrate=substrate,

@@ -7,11 +7,9 @@ import logging
 from collections.abc import Callable
 
 from killpoint.api.conditions import Standing
-from killpoint.controller.composition import Order, Session, order_of, session
 from killpoint.controller.events import tell_change
-from killpoint.controller.freeing import drop_database, free_children
 from killpoint.controller.roster import Roster, Seat
-from killpoint.controller.shared import Shared, now_ms
+from killpoint.controller.site import Order, Session, Site
 from killpoint.controller.statuses import (
     QUEUED,
     SUSPENDED,
@@ -44,15 +42,21 @@ class Daemon:
     """Looks after one experiment. ``body`` gives the object as it is now."""
 
     def __init__(
-        self, subject: Subject, body: Callable[[], Body], *, seat: Seat, roster: Roster, shared: Shared
+        self,
+        body: Callable[[], Body],
+        *,
+        site: Site,
+        seat: Seat,
+        roster: Roster,
+        now_ms: Callable[[], int],
     ) -> None:
-        self._subject = subject
+        self._subject = Subject.of(body())
         self._body = body
+        self._site = site
         self._seat = seat
         self._roster = roster
-        self._shared = shared
-        self._requests = shared.requests(subject.namespace)
-        self._writer = StatusWriter(self._requests, subject, known=body().get("status"), now_ms=now_ms)
+        self._now_ms = now_ms
+        self._writer = StatusWriter(site.objects, self._subject, known=body().get("status"), now_ms=now_ms)
         self._trouble = Trouble()
         self._end: Verdictless | None = None
         """Why it ends without a result, once that is known."""
@@ -96,7 +100,7 @@ class Daemon:
             await self._seat.pause(IDLE_SECONDS)
             return False
         try:
-            async with session(order, self._subject, self._body(), self._shared) as opened:
+            async with self._site.session(order, self._body()) as opened:
                 return await self._passes(opened)
         finally:
             self._roster.release(self._subject.uid)
@@ -130,7 +134,7 @@ class Daemon:
     async def _pass(self, opened: Session, order: Order) -> Step:
         if not order.experiment.aborted:
             # Without the ledger nothing can be judged: trials are not to be spoiled by having waited for it.
-            await self._shared.ledger.incarnation()
+            await self._site.look_at_services()
         step = await opened.engine.step()
         self._trouble = self._trouble.back()
         self._sequence = step.state.sequence
@@ -140,7 +144,7 @@ class Daemon:
         """What the object asks for now. Raises ProblemsError."""
         body = self._body()
         if self._order is None or generation(body) != self._generation:
-            self._order = await asyncio.to_thread(order_of, body, self._shared)
+            self._order = await self._site.order(body)
             self._generation = generation(body)
             self._rests = False
         return self._order
@@ -166,8 +170,8 @@ class Daemon:
         self._trouble = self._trouble.away(now)
         if self._trouble.away_times == 1:
             _log.warning("experiment %s waits: %s", self._subject, error)
-        if self._trouble.is_stalled(now):
-            await self._report_if_possible(standing_of(error, stalled=True))
+        if self._trouble.is_worth_telling:
+            await self._report_if_possible(standing_of(error, stalled=self._trouble.is_stalled(now)))
         await self._seat.pause(self._trouble.pause_seconds)
 
     async def _fail(self, error: Exception) -> None:
@@ -176,14 +180,14 @@ class Daemon:
         self._trouble = self._trouble.failed(self._sequence)
         if self._trouble.is_hopeless:
             self._end = end_of(error)
-            return
-        await self._report_if_possible(standing_of(error, stalled=True))
+        else:
+            await self._report_if_possible(standing_of(error, stalled=True))
         await self._seat.pause(self._trouble.pause_seconds)
 
     async def _give_up(self, end: Verdictless) -> None:
         """End it without a result: what it holds is freed, what was seen of it stays in its status."""
         await self._free()
-        await self._write_last(self._status(ended_by(end, self._seen(), now_ms=now_ms()), end.standing))
+        await self._write_last(self._status(ended_by(end, self._seen(), now_ms=self._now_ms()), end.standing))
 
     # --- the status --------------------------------------------------------------------------------------------
 
@@ -193,7 +197,7 @@ class Daemon:
             return self._summary
         body = self._body()
         created = seconds_of(body["metadata"].get("creationTimestamp"))
-        return without_run(self._subject, created_ms=now_ms() if created is None else int(created * 1000))
+        return without_run(self._subject, created_ms=self._now_ms() if created is None else int(created * 1000))
 
     async def _show(self, opened: Session, order: Order) -> None:
         """Bring the status up to date, if there is something new and it is time for it."""
@@ -218,15 +222,17 @@ class Daemon:
         """Tell people of trouble. The trouble may be that nobody can be told."""
         try:
             await self._report(standing)
-        except AWAY as error:
+        except ObjectGoneError:
+            self._seat.leave()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the trouble itself is what matters
             _log.warning("experiment %s: its status was not written: %s", self._subject, error)
 
     async def _finish(self, opened: Session) -> None:
         """The run is over: free what it held, and write the status of the end as the last act."""
         self._summary = opened.summary()
         if not keeps_children(self._body()):
-            await free_children(self._requests, self._subject.uid)
-        await drop_database(self._shared, self._subject, journal_of(self._body()))
+            await self._site.free_children()
+        await self._site.drop_database(journal_of(self._body()))
         await opened.journal.end()
         await self._write_last(self._status(self._summary))
 
@@ -236,8 +242,8 @@ class Daemon:
         await self._writer.write_last(status)
 
     async def _free(self) -> None:
-        await free_children(self._requests, self._subject.uid)
-        await drop_database(self._shared, self._subject, journal_of(self._body()))
+        await self._site.free_children()
+        await self._site.drop_database(journal_of(self._body()))
 
     def _status(self, summary: ExperimentSummary, standing: Standing | None = None) -> Document:
         """The status, with the figures of the one that is there where the run itself was not looked at."""
@@ -245,7 +251,7 @@ class Daemon:
         return status if self._summary is not None else carried(status, self._writer.known)
 
     async def _tell(self, before: Document | None, status: Document) -> None:
-        await tell_change(self._requests, self._subject, before=before, now=status, now_ms=now_ms())
+        await tell_change(self._site.objects, self._subject, before=before, now=status, now_ms=self._now_ms())
 
 
 def _expected(step: Step) -> frozenset[AttemptId]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from killpoint.api.status import time_of
 from killpoint.api.v1alpha1.spec import API_VERSION, KIND
-from killpoint.controller.requests import Requests
+from killpoint.controller.site import Objects
 from killpoint.controller.statuses import told
 from killpoint.controller.subjects import Subject
 from killpoint.kubernetes.client import ApiRefused
@@ -61,7 +61,7 @@ def message_of(status: Mapping[str, Any]) -> str:
 
 
 async def tell_change(
-    requests: Requests, subject: Subject, *, before: Mapping[str, Any] | None, now: Mapping[str, Any], now_ms: int
+    objects: Objects, subject: Subject, *, before: Mapping[str, Any] | None, now: Mapping[str, Any], now_ms: int
 ) -> None:
     """Post an Event where two statuses differ in where the experiment stands. Nothing depends on it."""
     reason, _ = told(now)
@@ -69,6 +69,6 @@ async def tell_change(
         return
     event = event_of(subject, reason=reason, message=message_of(now), now_ms=now_ms)
     try:
-        await requests.create_event(event)
+        await objects.create_event(event)
     except (ApiRefused, SubstrateUnavailableError) as error:
         _log.warning("experiment %s: an Event was not posted: %s", subject, error)

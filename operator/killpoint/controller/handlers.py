@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import kopf
 
+from killpoint.controller.composition import ClusterSite
 from killpoint.controller.credentials import login
 from killpoint.controller.daemon import Daemon
 from killpoint.controller.deletion import let_go
 from killpoint.controller.orphans import free_if_orphaned
 from killpoint.controller.roster import Roster
 from killpoint.controller.settings import Settings
-from killpoint.controller.shared import Shared
+from killpoint.controller.shared import Shared, now_ms
 from killpoint.controller.subjects import GROUP, PLURAL, VERSION, Body, Subject, is_finished, is_leaving
 from killpoint.controller.sweeper import Sweeper
 from killpoint.kubernetes import names
@@ -94,7 +95,8 @@ def registry_of(*, roster: Roster, sweeper: Sweeper, shared: Shared) -> kopf.Ope
         subject = Subject.of(body)
         seat = roster.sit(subject.uid)
         try:
-            daemon = Daemon(subject, lambda: body, seat=seat, roster=roster, shared=shared)
+            site = ClusterSite(subject, shared)
+            daemon = Daemon(lambda: body, site=site, seat=seat, roster=roster, now_ms=now_ms)
             await _until_stopped(asyncio.create_task(daemon.run()), stopped, seat.leave)
         finally:
             roster.rise(subject.uid, seat)
@@ -129,7 +131,7 @@ def registry_of(*, roster: Roster, sweeper: Sweeper, shared: Shared) -> kopf.Ope
     return registry
 
 
-async def _until_stopped(task: asyncio.Task[None], stopped: kopf.DaemonStopped, leave: Any) -> None:  # noqa: ANN401
+async def _until_stopped(task: asyncio.Task[None], stopped: kopf.DaemonStopped, leave: Callable[[], None]) -> None:
     """Wait for a daemon's task, and end it when kopf says so: by itself first, then by cancelling it."""
     waiting: asyncio.Future[Any] = asyncio.ensure_future(stopped.wait())
     try:
@@ -140,4 +142,6 @@ async def _until_stopped(task: asyncio.Task[None], stopped: kopf.DaemonStopped, 
     finally:
         waiting.cancel()
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()  # what nobody caught is kopf's to log, and to start again

@@ -37,6 +37,8 @@ class Settings:
     """Workload → image."""
     control_url: str | None = None
     """Where workers park; without it no cell can be about delete-pod, evict or freeze."""
+    control_database_url: str | None = field(repr=False, default=None)
+    """Where control keeps who is parked; None: in the journal's database."""
     worker_database_host: str | None = None
     """host:port of the database as pods reach it; None: as the operator does."""
     pull_policy: str = "IfNotPresent"
@@ -68,6 +70,7 @@ class Settings:
             payments_admin_token=reader.text("KILLPOINT_PAYMENTS_ADMIN_TOKEN"),
             images=reader.images("KILLPOINT_IMAGES"),
             control_url=environ.get("KILLPOINT_CONTROL_URL") or None,
+            control_database_url=environ.get("KILLPOINT_CONTROL_DATABASE_URL") or None,
             worker_database_host=environ.get("KILLPOINT_WORKER_DATABASE_HOST") or None,
             pull_policy=reader.one_of("KILLPOINT_IMAGE_PULL_POLICY", PULL_POLICIES, default="IfNotPresent"),
             namespaces=() if named == (EVERYWHERE,) else named,

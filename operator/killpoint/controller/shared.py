@@ -87,7 +87,7 @@ class Shared:
 
     async def parkings(self) -> Parkings:
         """Who is parked. Raises as ``journal`` does."""
-        dsn = await self.journal()
+        dsn = self.settings.control_database_url or await self.journal()
         async with self._lock:
             if self._parkings is None:
                 parkings = await self._open.enter_async_context(Parkings(dsn))

@@ -15,7 +15,10 @@ from killpoint.ports import JournalUnavailableError, LedgerUnavailableError, Sub
 
 TRIES_MAX = 5
 """How often an experiment may fail unexpectedly, without getting on in between, before it is given up."""
-BACKOFF_SECONDS = (1.0, 5.0, 15.0, 30.0, 60.0)
+BACKOFF_SECONDS = (1.0, 2.0, 5.0, 10.0, 15.0)
+"""After one failure, two in a row, and so on; the last one for all further ones."""
+TOLD_AFTER = 2
+"""How many tries in a row find something away until people are told: what is back at once is nobody's concern."""
 STALLED_SECONDS = 60.0
 """How long a service may be away until the experiment is called stalled."""
 
@@ -48,6 +51,10 @@ class Trouble:
         """It failed unexpectedly when the journal was at this number."""
         failures = 1 if sequence > self.sequence else self.failures + 1
         return replace(self, failures=failures, sequence=sequence)
+
+    @property
+    def is_worth_telling(self) -> bool:
+        return self.away_times >= TOLD_AFTER
 
     @property
     def is_hopeless(self) -> bool:

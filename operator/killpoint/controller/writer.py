@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from killpoint.controller.requests import Requests
+from killpoint.controller.site import Objects
 from killpoint.controller.statuses import Document, with_times
 from killpoint.controller.subjects import Subject
 
@@ -25,10 +25,10 @@ class StatusWriter:
     """Writes what is new. Raises ObjectGoneError, ApiRefused and SubstrateUnavailableError."""
 
     def __init__(
-        self, requests: Requests, subject: Subject, *, known: Document | None, now_ms: Callable[[], int]
+        self, objects: Objects, subject: Subject, *, known: Document | None, now_ms: Callable[[], int]
     ) -> None:
         """``known``: the status that the object has, as far as the caller knows."""
-        self._requests = requests
+        self._objects = objects
         self._subject = subject
         self._known = known
         self._now_ms = now_ms
@@ -54,7 +54,7 @@ class StatusWriter:
             return False
         self._next = max(self._next, _clock() + PAUSE_SECONDS)
         for _ in range(TRIES):
-            found = await self._requests.experiment(self._subject.name)
+            found = await self._objects.experiment(self._subject.name)
             # An apply creates no object, but it takes one of the same name for the same one.
             if found is None or found["metadata"]["uid"] != self._subject.uid:
                 raise ObjectGoneError(f"experiment {self._subject} is gone")
@@ -62,7 +62,7 @@ class StatusWriter:
             if self._says(status, self._known):
                 return False
             timed = with_times(status, self._known, now_ms=self._now_ms())
-            if await self._requests.apply_status(self._subject, timed, version=found["metadata"]["resourceVersion"]):
+            if await self._objects.apply_status(self._subject, timed, version=found["metadata"]["resourceVersion"]):
                 self._known = timed
                 return True
         return False  # whoever changes it so often makes the next pass write it
