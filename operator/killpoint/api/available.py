@@ -98,8 +98,8 @@ def lacking(axis: str, word: str, where: Where) -> str:
 
 def lacking_field(name: str, where: Where) -> str:
     """The sentence for a field that can only have its default here."""
-    nowhere = all(name in (*offer.spec_without, *offer.worker_without) for offer in OFFERS.values())
-    return NOT_YET if nowhere else f"not available {where.value}"
+    later = (*LATER_AXES, *LATER_FIELDS, *LATER_WORKFLOW_FIELDS)
+    return NOT_YET if name in later else f"not available {where.value}"
 
 
 def instead(axis: str, where: Where) -> str:

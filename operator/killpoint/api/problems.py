@@ -97,7 +97,7 @@ def unsupported(path: str, value: str, supported: Iterable[str]) -> Problem:
     """A value that is none of those there are."""
     words = tuple(supported)
     message = f'Unsupported value: "{value}": supported values: {quoted(words)}'
-    return Problem(path=path, message=message, suggestion=meant(value, words))
+    return Problem(path=path, message=message, suggestion=meant(value, words) or "use one of these")
 
 
 def invalid(path: str, value: object, reason: str, suggestion: str | None = None) -> Problem:

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from killpoint.api import available
 from killpoint.api.available import OFFERS, Where
 from killpoint.api.problems import Problem, quoted
-from killpoint.api.v1alpha1.base import WORD, WORD_CHARACTERS_MAX, KillMethod, Model, Resume, Store
+from killpoint.api.v1alpha1.base import LABEL_KEY, WORD, WORD_CHARACTERS_MAX, KillMethod, Model, Resume, Store
 from killpoint.api.v1alpha1.matrix import Axes
 from killpoint.api.v1alpha1.spec import MUTABLE, Spec
 from killpoint.api.v1alpha1.workers import Worker, Workflow
@@ -70,7 +70,8 @@ KILL_NAMED_BY_POINTS = Rule(
     field=".name",
 )
 EVERY_POINT_FIRST = Rule(
-    holds="self.at.filter(point, point == '*').size() == (self.at[0] == '*' ? 1 : 0)",
+    # Without a point at all, the schema has its say, and this rule shall not add that there is none to look at.
+    holds="self.at.filter(point, point == '*').size() == (self.at.size() > 0 && self.at[0] == '*' ? 1 : 0)",
     reason='"*" can only be the first, as each point that the control passed is tried there',
     remedy="write the point",
     field=".at",
@@ -174,6 +175,11 @@ TOLERATION_HAS_VALUE = Rule(
     field=".value",
 )
 
+LABELS_ARE_NAMED = Rule(
+    holds=f"self.all(key, key.matches('{LABEL_KEY}'))",
+    reason="a key is a word of at most 63 characters, with a domain and a slash before it or without",
+)
+
 # --- the whole -------------------------------------------------------------------------------------------------------
 
 ATTEMPTS_SUFFICE = Rule(
@@ -216,6 +222,8 @@ _ALWAYS: Mapping[str, tuple[Rule, ...]] = {
     "Share": (SHARE_UPRIGHT,),
     "Worker": (WORKER_HAS_IMAGE,),
     "Worker.parameters": (PARAMETERS_ARE_WORDS, PARAMETERS_ARE_NO_AXES),
+    "Worker.nodeSelector": (LABELS_ARE_NAMED,),
+    "Worker.labels": (LABELS_ARE_NAMED,),
     "Variable": (VARIABLE_IS_FREE,),
     "Toleration": (TOLERATION_HAS_KEY, TOLERATION_HAS_VALUE),
     **{f"{axes}.kill": (KILLS_DIFFER, KILL_NAMES_DIFFER) for axes in AXES},

@@ -15,6 +15,7 @@ from killpoint.api.v1alpha1.lists import MAP_KEYS, ORDERED
 from killpoint.api.v1alpha1.spec import CrashExperiment, Spec
 from killpoint.api.validate_cells import cell_problems
 from killpoint.api.validate_matrix import block_problems
+from killpoint.api.validate_metadata import metadata_problems
 from killpoint.api.validate_rules import rule_problems
 from killpoint.api.validate_workers import parameter_name_problems, worker_problems
 from killpoint.model.catalog import Catalog
@@ -37,6 +38,7 @@ def own_problems(document: CrashExperiment, catalog: Catalog, where: Where = Whe
     fields = spec.model_dump(mode="json", exclude_none=True)
     setups = catalog_with(spec, catalog, where)
     found = [
+        *metadata_problems(document.metadata),
         *unavailable(spec, where),
         *_repeated(("spec",), fields),
         *worker_problems(spec, catalog, where),

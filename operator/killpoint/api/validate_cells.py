@@ -81,7 +81,7 @@ def _foreseen(place: Coordinates, points: Sequence[str]) -> Iterator[Coordinates
 def _count_problems(spec: Spec, cells: Cells) -> Iterator[Problem]:
     limits = spec.limits
     if not cells.controls:
-        yield invalid("spec.matrix.exclude", len(spec.matrix.exclude), "no cell is left")
+        yield invalid("spec.matrix.exclude", len(spec.matrix.exclude), "no cell is left", "exclude less")
     count = len(cells.controls) + len(cells.killed)
     if count > limits.cells:
         yield _too_many("spec.matrix", f"{count} cells, controls included", limits.cells, _raise("cells", limits.cells))
@@ -145,6 +145,7 @@ def _selector_problems(path: str, selector: Selector, cells: Sequence[Words]) ->
             if word not in there:
                 found = True
                 reason = f"no cell has it: they have {quoted(there)}" if there else f"no cell has a {axis}"
-                yield invalid(f"{place}[{number}]", word, reason, meant(word, there))
+                yield invalid(f"{place}[{number}]", word, reason, meant(word, there) or "remove it")
     if not found and not any(selects(selector, cell) for cell in cells):
-        yield Problem(path=path, message="Invalid value: it matches no cell: no cell has all of these together")
+        message = "Invalid value: it matches no cell: no cell has all of these together"
+        yield Problem(path=path, message=message, suggestion="leave one of them out, or remove it")

@@ -49,7 +49,9 @@ def _setup_problems(block: Block, catalog: Catalog, workflow: str) -> Iterator[P
         if name not in by_name:
             yield unsupported(path, name, by_name)
         elif workflow not in by_name[name].workflows:
-            yield invalid(path, name, f'it does not have the workflow "{workflow}"')
+            yield invalid(
+                path, name, f'it does not have the workflow "{workflow}"', "leave it out, or name its workflow"
+            )
 
 
 def _kill_problems(block: Block, known: Sequence[Setup]) -> Iterator[Problem]:
@@ -115,7 +117,9 @@ def _parameter_problems(block: Block, known: Sequence[Setup]) -> Iterator[Proble
 def _unknown_parameter(path: str, name: str, known: Sequence[Setup]) -> Problem:
     names = tuple(dict.fromkeys(parameter.name for setup in known for parameter in setup.parameters))
     there = f"they know {quoted(names)}" if names else "they know none"
-    return invalid(path, name, f"no setup of this matrix knows this parameter: {there}", meant(name, names))
+    return invalid(
+        path, name, f"no setup of this matrix knows this parameter: {there}", meant(name, names) or "remove it"
+    )
 
 
 def _word_problems(block: Block, parts: Sequence[Part]) -> Iterator[Problem]:

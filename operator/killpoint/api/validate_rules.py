@@ -71,11 +71,11 @@ def _effect_problems(rule: Rule, path: str) -> Iterator[Problem]:
             yield invalid(f"{path}.effects.{action}", count, reason, "add the verdict that is expected, or remove it")
     most = max(rule.effects.values(), default=0)
     if rule.verdict == (Verdict.DUPLICATE,) and set(rule.effects) == set(actions) and most <= 1:
-        yield invalid(f"{path}.effects", most, "a duplicate has more than one effect of some action")
+        yield invalid(f"{path}.effects", most, "a duplicate has more than one effect of some action", "raise one")
 
 
 def _expression_problems(expression: str, path: str) -> Iterator[Problem]:
     try:
         re.compile(expression)
     except re.error as error:
-        yield invalid(path, expression, f"not a regular expression: {error}")
+        yield invalid(path, expression, f"not a regular expression: {error}", "mend it")

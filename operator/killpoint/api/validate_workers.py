@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from killpoint.api.available import OFFERS, Where
+from killpoint.api.available import OFFERS, Where, alias
 from killpoint.api.problems import Problem, forbidden
 from killpoint.api.rules import (
+    LABELS_ARE_NAMED,
     PARAMETERS_ARE_NO_AXES,
     PARAMETERS_ARE_WORDS,
     TOLERATION_HAS_KEY,
@@ -16,7 +17,7 @@ from killpoint.api.rules import (
     WORKER_HAS_COMMAND,
     WORKER_HAS_IMAGE,
 )
-from killpoint.api.v1alpha1.base import WORD, WORD_CHARACTERS_MAX
+from killpoint.api.v1alpha1.base import LABEL_KEY, WORD, WORD_CHARACTERS_MAX
 from killpoint.api.v1alpha1.matrix import Axes
 from killpoint.api.v1alpha1.spec import Spec
 from killpoint.api.v1alpha1.workers import Toleration, Worker
@@ -33,6 +34,10 @@ def worker_problems(spec: Spec, catalog: Catalog, where: Where) -> Iterator[Prob
             yield forbidden(f"{path}.setup", reason, "give your worker a name of its own")
         yield from _start_problems(path, worker, where)
         yield from parameter_name_problems(f"{path}.parameters", worker.parameters)
+        for name in ("node_selector", "labels"):
+            for key in getattr(worker, name):
+                if not re.fullmatch(LABEL_KEY, key):
+                    yield LABELS_ARE_NAMED.problem(f"{path}.{alias(Worker, name)}", at=f".{key}")
         for place, variable in enumerate(worker.env):
             if variable.name.startswith("KILLPOINT_"):
                 yield VARIABLE_IS_FREE.problem(f"{path}.env[{place}]")

@@ -6,8 +6,8 @@ The same mistake in the same document is to read the same, whether this program 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sized
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -16,6 +16,19 @@ from killpoint.api.problems import Location, Problem, invalid, meant, nearest, p
 from killpoint.api.schema import fields_at, node_at
 
 PARAMETERS: Location = ("spec", "matrix", "parameters")
+NAME: Location = ("metadata", "name")
+LABELS: Location = ("metadata", "labels")
+# What Kubernetes says of the metadata of every object.
+NAME_WORDS = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
+    " end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
+    r" '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+LABEL_WORDS = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
+    " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
+    " '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
 TYPES: Mapping[type, str] = {
     bool: "boolean",
     int: "integer",
@@ -72,9 +85,17 @@ def _elsewhere(parent: Location, name: str) -> Iterator[Location]:
 
 
 def _missing(location: Location, _value: object, _context: Mapping[str, Any]) -> Problem:
+    if location == NAME:
+        return _no_name()
     supported = node_at(location).get("const")
     suggestion = f"write {location[-1]}: {supported}" if supported else None
     return Problem(path=path_of(location), message="Required value", suggestion=suggestion)
+
+
+def _no_name() -> Problem:
+    return Problem(
+        path=path_of(NAME), message="Required value: name or generateName is required", suggestion="give it a name"
+    )
 
 
 def _wrong_type(location: Location, value: object, _context: Mapping[str, Any]) -> Problem:
@@ -122,10 +143,16 @@ def _no_match(location: Location, value: object, context: Mapping[str, Any]) -> 
     path, pattern = path_of(location), context["pattern"]
     spelled = re.sub(r"[_\s]+", "-", str(value).strip().lower())
     suggestion = meant(str(value), [spelled]) if re.search(pattern, spelled) else None
+    if location == NAME:
+        return invalid(path, value, NAME_WORDS, suggestion) if value else _no_name()
+    if location[:2] == LABELS:
+        return invalid(path, value, LABEL_WORDS)
     return invalid(path, value, f"{path} in body should match '{pattern}'", suggestion)
 
 
-def _text_too_long(location: Location, _value: object, context: Mapping[str, Any]) -> Problem:
+def _text_too_long(location: Location, value: object, context: Mapping[str, Any]) -> Problem:
+    if location == NAME or location[:2] == LABELS:
+        return invalid(path_of(location), value, f"must be no more than {context['max_length']} characters")
     return Problem(path=path_of(location), message=f"Too long: may not be more than {context['max_length']} bytes")
 
 
@@ -134,8 +161,8 @@ def _text_too_short(location: Location, value: object, context: Mapping[str, Any
     return invalid(path, value, f"{path} in body should be at least {context['min_length']} chars long")
 
 
-def _too_many(location: Location, _value: object, context: Mapping[str, Any]) -> Problem:
-    message = f"Too many: {context['actual_length']}: must have at most {context['max_length']} items"
+def _too_many(location: Location, value: object, context: Mapping[str, Any]) -> Problem:
+    message = f"Too many: {len(cast('Sized', value))}: must have at most {context['max_length']} items"
     return Problem(path=path_of(location), message=message)
 
 

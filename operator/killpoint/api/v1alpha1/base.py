@@ -38,7 +38,13 @@ ParameterValue = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][-A-Za-z
 Parameters = Annotated[
     dict[str, Annotated[tuple[ParameterValue, ...], Field(min_length=1, max_length=8)]], Field(max_length=4)
 ]
-Labels = Annotated[dict[str, Text], Field(max_length=64)]
+LABEL_KEY = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+)
+LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)]
+Labels = Annotated[dict[str, LabelValue], Field(max_length=64)]
+"""Labels as Kubernetes has them. Their keys are looked at by a rule."""
 
 Store = Literal["postgres", "volume", "pod"]
 Key = Literal["none", "fresh", "stable", "derived", "order", "run-scoped", "saved-random"]

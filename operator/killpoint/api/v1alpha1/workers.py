@@ -11,7 +11,10 @@ from killpoint.api.v1alpha1.base import Key, Labels, Model, Parameters, Point, R
 Command = Annotated[tuple[Text, ...], Field(max_length=64)]
 Points = Annotated[tuple[Point, ...], Field(max_length=64)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=253)]
-Quantities = Annotated[dict[str, Annotated[str, StringConstraints(max_length=32)]], Field(max_length=8)]
+Quantity = Annotated[
+    str, StringConstraints(pattern=r"^([0-9]+([.][0-9]*)?|[.][0-9]+)(m|[kMGTPE]|[KMGTPE]i)?$", max_length=32)
+]
+Quantities = Annotated[dict[str, Quantity], Field(max_length=8)]
 
 
 class ExpectedEffect(Model):
