@@ -14,8 +14,10 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 def generated() -> Mapping[str, str]:
     """Path in the repository → text."""
+    definition = definition_text()
     return {
-        f"crds/{NAME}.yaml": definition_text(),
+        f"crds/{NAME}.yaml": definition,
+        f"charts/killpoint/files/crds/{NAME}.yaml": definition,  # a chart holds all that it installs
         "docs/reference/experiment.md": experiment_reference(),
         "docs/reference/crashexperiment.schema.json": experiment_schema(),
     }

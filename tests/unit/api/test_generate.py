@@ -19,9 +19,10 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_what_is_missing_or_changed_is_stale_until_it_is_written(repository: Path) -> None:
-    assert len(stale(repository)) == 3
+    assert len(stale(repository)) == 4
     assert write(repository) == (
         "crds/crashexperiments.killpoint.dev.yaml",
+        "charts/killpoint/files/crds/crashexperiments.killpoint.dev.yaml",
         "docs/reference/experiment.md",
         "docs/reference/crashexperiment.schema.json",
     )
