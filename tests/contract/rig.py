@@ -346,20 +346,20 @@ class Trial:
     def charges(self) -> int:
         return self.payments.charges(self.run_id)
 
-    def attempt(self, action: str, *, die: str | None = None) -> Ended:
-        """Run one attempt to its end; ``die`` is a point, with ``#n`` for its n-th passing.
+    def attempt(self, action: str, *, die: str | None = None, do: str = "die") -> Ended:
+        """Run one attempt to its end; it does ``do`` at the point ``die``, with ``#n`` for its n-th passing.
 
         A test in which a framework stops by a fault of its own that is known to be rare shows nothing, and is skipped.
         """
-        ended = self.begin(action, die=die).wait()
+        ended = self.begin(action, die=die, do=do).wait()
         outcome = ended.reading.outcome
         if outcome is not None and outcome.error_message in RARE_FAULTS.get(self.setup.name, ()):
             pytest.skip(f"{self.setup.name}: {outcome.error_class}: {outcome.error_message}")
         return ended
 
-    def begin(self, action: str, *, die: str | None = None) -> Started:
+    def begin(self, action: str, *, die: str | None = None, do: str = "die") -> Started:
         self._number += 1
-        return self.launcher.begin(self._assignment(action, die), self._environment())
+        return self.launcher.begin(self._assignment(action, die, do), self._environment())
 
     def killed_at(self, point: str) -> Ended:
         """Start the run and have it die at ``point``; the point is proved to be where it ended."""
@@ -386,7 +386,7 @@ class Trial:
     def _attempt_id(self) -> str:
         return f"{self.trial}.{self._number}"
 
-    def _assignment(self, action: str, die: str | None) -> dict[str, Any]:
+    def _assignment(self, action: str, die: str | None, do: str) -> dict[str, Any]:
         point, _, occurrence = (die or "").partition("#")
         return {
             "contract": 1,
@@ -407,7 +407,7 @@ class Trial:
                 "parameters": dict(self.parameters),
             },
             "job": {"orders": [{"id": f"order-{self.trial}", "amount": 4900, "currency": "EUR"}]},
-            "schedule": [{"point": point, "occurrence": int(occurrence or 1), "do": "die"}] if point else [],
+            "schedule": [{"point": point, "occurrence": int(occurrence or 1), "do": do}] if point else [],
         }
 
     def _environment(self) -> dict[str, str]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any, get_args
+from threading import Thread
+from typing import Any, ClassVar, get_args
 
 import pytest
 
-from killpoint.core.contract import Assigned, assignment_of, read_termination
+from killpoint.core.contract import DO, Assigned, assignment_of, read_termination
 from killpoint.model.cells import AttemptId, Coordinates, Method, TrialId
 from killpoint.model.evidence import Ordered
 from killpoint_worker import Assignment
+from killpoint_worker.assignment import Do
+from killpoint_worker.control import PATIENCE_SECONDS, ControlClient
+from killpoint_worker.ends import MEMORY_BYTES_MAX, MEMORY_SECONDS_MAX, OWN_EXIT, STILL_ALIVE
 from killpoint_worker.log import LIMIT_BYTES, PointLine
 from killpoint_worker.program import StopWord
 from tests.contract.fixtures import NewTrial
@@ -26,6 +31,7 @@ BLOCKS = {
     for match in re.finditer(r"^```(?P<label>\w+(?: [\w-]+)?)\n(?P<text>.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 }
 LOGS = ("killed", "folded")
+ANSWERS = ("waiting", "released")
 OUTCOMES = ("finished", "failed", "inspected", "described")
 
 ASSIGNMENT: dict[str, Any] = json.loads(BLOCKS["json assignment"])
@@ -38,7 +44,8 @@ def fault_of(log: str) -> str | None:
 
 
 def test_every_example_of_the_page_is_looked_at_here() -> None:
-    looked_at = {"json assignment", "json parked", "json released", "jsonl header", "jsonl point", "python"}
+    looked_at = {"json assignment", "json schedules", "jsonl header", "jsonl point", "python"}
+    looked_at |= {f"json {name}" for name in ("parked", *ANSWERS)}
     looked_at |= {f"jsonl {name}" for name in (*LOGS, *OUTCOMES)}
     assert set(BLOCKS) == looked_at
     assert PAGE.count("\n```") == 2 * len(BLOCKS), "two examples have the same label"
@@ -46,7 +53,12 @@ def test_every_example_of_the_page_is_looked_at_here() -> None:
 
 def test_the_assignment_is_read_by_the_worker_and_is_what_the_harness_writes() -> None:
     read = Assignment.from_json(BLOCKS["json assignment"])
-    written = assignment_of(
+    assert written(read, Method.SIGKILL) == ASSIGNMENT
+
+
+def written(read: Assignment, method: Method) -> dict[str, Any]:
+    """The page's assignment as the harness writes it, for a kill by this method."""
+    return assignment_of(
         Assigned(
             experiment=read.experiment,
             workflow=read.workflow.name,
@@ -55,12 +67,65 @@ def test_the_assignment_is_read_by_the_worker_and_is_what_the_harness_writes() -
             nonce=read.nonce,
             action=read.action,
             scheduled="charge.after",
-            method=Method.SIGKILL,
+            method=method,
             coordinates=Coordinates(setup="langgraph", parameters=(("durability", "sync"),)),
             ordered=(Ordered(action="charge", order="order-7f31e2c0-3", amount=4900, currency="EUR"),),
         )
     )
-    assert written == ASSIGNMENT
+
+
+def test_the_schedules_are_read_by_the_worker_and_are_what_the_harness_writes() -> None:
+    schedules = json.loads(BLOCKS["json schedules"])
+    assert set(schedules) == {method.value for method in Method}
+    for method in Method:
+        read = Assignment.from_json(json.dumps({**ASSIGNMENT, "schedule": schedules[method]}))
+        assert written(read, method)["schedule"] == schedules[method]
+        assert [(item.point, item.do) for item in read.schedule] == [("charge.after", DO[method])]
+
+
+def test_each_method_has_its_proof_and_each_word_its_rule() -> None:
+    words = set(get_args(Do))
+    table = PAGE[PAGE.index("### How a kill is proven") : PAGE.index("## 4 How an attempt ends")]
+    assert set(re.findall(r"^\| `([a-z-]+)` \| `([a-z-]+)` \|", table, re.MULTILINE)) == set(DO.items())
+    rules = PAGE[PAGE.index("### What is scheduled at a point") : PAGE.index("### How a kill is proven")]
+    assert set(re.findall(r"^- `([a-z-]+)`:", rules, re.MULTILINE)) == words == set(DO.values())
+    assert f"exit code {OWN_EXIT}" in rules
+    assert f"exits with {STILL_ALIVE}" in rules
+    assert f"{MEMORY_BYTES_MAX >> 30} GiB, after {MEMORY_SECONDS_MAX:.0f} seconds" in rules
+    assert f"at most {PATIENCE_SECONDS / 60:.0f} minutes" in rules
+    assert json.loads(BLOCKS["jsonl described"])["does"] == list(get_args(Do))
+
+
+class Saying(BaseHTTPRequestHandler):
+    """Control that gives the page's answers, one after another, and keeps what it was asked."""
+
+    asked: ClassVar[list[tuple[str, bytes]]] = []
+
+    def do_POST(self) -> None:
+        self.asked.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+        body = BLOCKS[f"json {ANSWERS[len(self.asked) - 1]}"].encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def test_the_worker_asks_control_and_understands_it_as_the_page_says() -> None:
+    with HTTPServer(("127.0.0.1", 0), Saying) as server:
+
+        def answer() -> None:
+            for _ in ANSWERS:
+                server.handle_request()
+
+        thread = Thread(target=answer)
+        thread.start()
+        client = ControlClient(f"http://127.0.0.1:{server.server_port}", "t", attempt=ASSIGNMENT["attempt"])
+        assert client.park("charge.after", 1) == "go"
+        thread.join()
+    path = f"/v1/attempts/{ASSIGNMENT['attempt']}/parked"
+    assert [(where, json.loads(body)) for where, body in Saying.asked] == [
+        (path, json.loads(BLOCKS["json parked"]))
+    ] * len(ANSWERS)
 
 
 @pytest.mark.parametrize("name", LOGS)

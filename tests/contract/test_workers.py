@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from killpoint.core.points import OWN_EXIT
 from tests.contract.fixtures import NewTrial
 from tests.contract.rig import LOG_BYTES_MAX, Setup, setups
 
@@ -47,6 +48,7 @@ def test_it_describes_itself_as_its_catalog_entry_does(new_trial: NewTrial, setu
     assert said["parameters"] == setup.parameters
     assert set(said["versions"]) == set(setup.entry["versions"])
     assert all(said["versions"].values())
+    assert "die" in said.get("does", ["die"])
 
 
 @each_cell
@@ -89,6 +91,34 @@ def test_killed_at_a_point_it_is_dead_by_signal_9_and_the_resume_ends_the_run_wi
     assert ended.reading.outcome is None
     trial.resumed()
     assert trial.charges == 1
+
+
+@each_cell
+def test_scheduled_to_exit_it_leaves_with_91_and_nothing_after_the_point_or_says_that_it_cannot(
+    new_trial: NewTrial, setup: Setup, store: str
+) -> None:
+    trial = new_trial(setup, store)
+    offers = trial.attempt("describe").lines[-1].get("does", ["die"])
+    ended = trial.attempt("start", die="charge.after", do="exit")
+    if "exit" not in offers:
+        assert (ended.code, ended.lines[-1]["outcome"], ended.points) == (1, "failed", [])
+        return
+    assert (ended.code, ended.signal) == (OWN_EXIT, None), ended.log + ended.output
+    assert ended.reading.fault is None
+    assert ended.lines[-1]["point"] == "charge.after"
+    trial.resumed()
+    assert trial.charges == 1
+
+
+@each_cell
+def test_a_word_of_the_schedule_that_it_does_not_know_is_a_failure_and_no_run(
+    new_trial: NewTrial, setup: Setup, store: str
+) -> None:
+    trial = new_trial(setup, store)
+    ended = trial.attempt("start", die="charge.after", do="vanish-in-a-puff")
+    assert ended.code == 1
+    assert not ended.points
+    assert trial.charges == 0
 
 
 @each_cell

@@ -27,19 +27,35 @@ fail() { # fail CLASS MESSAGE: end with a failed outcome
     exit 1
 }
 
-is_scheduled() { # is_scheduled POINT: whether the attempt is to die there; each point is passed once here
+schedule() { # schedule: what is scheduled, an entry a line
     printf '%s' "$KILLPOINT_ASSIGNMENT" | sed 's/.*"schedule" *: *\[\([^]]*\)\].*/\1/' | tr -d ' {' | tr '}' '\n' |
-        grep -F "\"point\":\"$1\"" | grep -F '"do":"die"' | grep -Eq '"occurrence":1(,|$)'
+        grep -F '"point":' || true
 }
 
-passed() { # passed POINT: write its line, and die there if that is scheduled
-    # Looked up before the line is written, so that nothing stands between the line and the kill.
-    if is_scheduled "$1"; then
+scheduled() { # scheduled POINT: what the attempt is to do there, or nothing; each point is passed once here
+    schedule | grep -F "\"point\":\"$1\"" | grep -E '"occurrence":1(,|$)' | sed -n 's/.*"do":"\([^"]*\)".*/\1/p'
+}
+
+passed() { # passed POINT: write its line, and end there as scheduled
+    # Looked up before the line is written, so that nothing stands between the line and the end.
+    case $(scheduled "$1") in
+    die)
         say "{\"point\":\"$1\"}"
         kill -KILL $$
         exit 70
+        ;;
+    exit)
+        say "{\"point\":\"$1\"}"
+        exit 91
+        ;;
+    *) say "{\"point\":\"$1\"}" ;;
+    esac
+}
+
+check_schedule() { # check_schedule: fail for what this worker cannot do, before anything is done
+    if schedule | grep -Eqv '"do":"(die|exit)"'; then
+        fail UnknownSchedule "this worker dies and exits at points, and does nothing else there"
     fi
-    say "{\"point\":\"$1\"}"
 }
 
 keep() { # keep NAME VALUE: a file in the volume, there as a whole or not at all
@@ -121,14 +137,17 @@ inspect() {
 
 describe() {
     points='"prepare.before","prepare.after","charge.before","charge.after","charge.recorded","finalize.before","finalize.after"'
-    say "{\"outcome\":\"described\",\"worker\":\"shell\",\"points\":[$points],\"parameters\":{},\"versions\":{}}"
+    say "{\"outcome\":\"described\",\"worker\":\"shell\",\"points\":[$points],\"parameters\":{},\"versions\":{},\"does\":[\"die\",\"exit\"]}"
 }
 
 : >"$log"
 say "{\"killpoint\":1,\"attempt\":\"$(text attempt)\",\"nonce\":\"$(text nonce)\"}"
 run=$(text run) order=$(text id) kind=$(text key)
 case $(text action) in
-start | resume) carry_out ;;
+start | resume)
+    check_schedule
+    carry_out
+    ;;
 inspect) inspect ;;
 describe) describe ;;
 *) fail UnknownAction "this worker starts, resumes, inspects and describes" ;;
