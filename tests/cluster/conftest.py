@@ -27,7 +27,9 @@ def provider() -> Provider:
         chosen = providers.choose(Layout.from_environment())
         if chosen.is_up():
             return chosen
-        reason = f"no cluster answers at {chosen.kubeconfig}: `make cluster images` first, `make cluster-down` afterwards"
+        reason = (
+            f"no cluster answers at {chosen.kubeconfig}: `make cluster images` first, `make cluster-down` afterwards"
+        )
     except ClusterError as error:
         reason = str(error)
     if os.environ.get("KILLPOINT_REQUIRE_CLUSTER") == "1":
