@@ -1,4 +1,4 @@
-"""The API server as killpoint uses it: a few requests with plain documents, each bounded in time and in repeats.
+"""The API server as killpoint uses it: a few requests with plain documents, bounded in time, repeats and number.
 
 Documents are passed as they are: the client library's models refuse fields of newer API versions.
 """
@@ -19,6 +19,8 @@ from killpoint.ports import SubstrateUnavailableError
 
 REQUEST_SECONDS_MAX = 10.0
 LIST_SECONDS_MAX = 30.0
+AT_ONCE = 8
+"""Requests that one experiment has under way."""
 TRIES = 3
 PAUSE_SECONDS = 0.2
 _MERGE = "application/merge-patch+json"
@@ -44,6 +46,7 @@ class Cluster:
     def __init__(self, api: ApiClient, namespace: str) -> None:
         self._api = api
         self._core = f"/api/v1/namespaces/{namespace}"
+        self._room = asyncio.Semaphore(AT_ONCE)
         self.namespace = namespace
 
     async def pods(self, selector: str) -> Sequence[Mapping[str, Any]]:
@@ -143,7 +146,7 @@ class Cluster:
             if number:
                 await asyncio.sleep(PAUSE_SECONDS * 2**number)
             try:
-                async with asyncio.timeout(seconds):
+                async with self._room, asyncio.timeout(seconds):
                     status, raw = await self._once(method, path, query=query, body=body, content=content)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 fault = f"{type(error).__name__}: {error}"

@@ -106,15 +106,18 @@ def is_parking(pod: Pod) -> bool:
 
 def is_ours(pod: Pod, scope: names.Scope, attempt: AttemptId, *, digest: str | None = None) -> bool:
     """Whether a pod of an attempt's name is really that attempt's, and with this assignment where one is given."""
-    metadata = pod["metadata"]
-    labels = metadata.get("labels") or {}
-    owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}
     return (
-        scope.owner.uid in owners
-        and labels.get(names.JOURNAL) == scope.journal
-        and labels.get(names.ATTEMPT) == str(attempt)
+        belongs(pod, scope)
+        and pod["metadata"]["labels"].get(names.ATTEMPT) == str(attempt)
         and (digest is None or annotation(pod, names.ASSIGNMENT_DIGEST) == digest)
     )
+
+
+def belongs(pod: Pod, scope: names.Scope) -> bool:
+    """Whether a pod is the experiment's: labels anybody can set, an owner only with the right to."""
+    metadata = pod["metadata"]
+    owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}
+    return scope.owner.uid in owners and (metadata.get("labels") or {}).get(names.JOURNAL) == scope.journal
 
 
 def annotation(pod: Pod, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -257,6 +258,17 @@ async def test_a_pod_that_the_cache_does_not_show_yet_has_not_vanished(rig: Rig)
     await substrate.launch(launch())
     rig.server.hidden.add(POD)
     assert (await seen(substrate)).end is None
+
+
+async def test_somebodys_pod_with_our_labels_is_neither_looked_at_nor_freed(rig: Rig) -> None:
+    substrate = rig.substrate()
+    await substrate.launch(launch())
+    copied = deepcopy(rig.server.pods[POD])
+    copied["metadata"] |= {"name": "copy", "ownerReferences": []}
+    rig.server.pods["copy"] = {**copied, "status": {"phase": "Failed", "reason": "Evicted"}}
+    assert (await seen(substrate)).end is None
+    await substrate.sweep([])
+    assert list(rig.server.pods) == ["copy"]
 
 
 async def test_an_attempt_without_a_pod_is_absent(rig: Rig) -> None:
