@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -39,8 +39,17 @@ class _Seen:
 class Lease:
     """A ``coordination.k8s.io`` Lease that is held, or waited for."""
 
-    def __init__(self, requests: Requests, *, identity: str, clock: Callable[[], float], name: str = NAME) -> None:
+    def __init__(
+        self,
+        requests: Requests,
+        *,
+        identity: str,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        name: str = NAME,
+    ) -> None:
         self._requests = requests
+        self._sleep = sleep
         self._identity = identity
         self._clock = clock
         self._name = name
@@ -49,17 +58,17 @@ class Lease:
     async def acquire(self) -> None:
         """Return when it is ours."""
         told = False
-        while not await self._try():
+        while not await self.attempt():
             if not told:
                 _log.info("another operator holds the lease %s/%s; waiting", self._requests.namespace, self._name)
                 told = True
-            await asyncio.sleep(RENEW_SECONDS / 2)
+            await self._sleep(RENEW_SECONDS / 2)
 
     async def keep(self) -> None:
         """Renew it. Returns when it is lost."""
         renewed = self._clock()
         while self._clock() - renewed < GIVE_UP_SECONDS:
-            await asyncio.sleep(RENEW_SECONDS)
+            await self._sleep(RENEW_SECONDS)
             try:
                 async with asyncio.timeout(GIVE_UP_SECONDS - RENEW_SECONDS):
                     found = await self._requests.lease(self._name)
@@ -83,7 +92,8 @@ class Lease:
         except (SubstrateUnavailableError, ApiRefused, TimeoutError) as error:
             _log.warning("the lease %s was not given back: %s", self._name, in_words(error))
 
-    async def _try(self) -> bool:
+    async def attempt(self) -> bool:
+        """Take it, or renew it. Whether it is ours now."""
         try:
             found = await self._requests.lease(self._name)
             return self._is_free(found) and await self._write(found)

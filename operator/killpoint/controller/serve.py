@@ -41,7 +41,7 @@ async def serve(settings: Settings) -> None:
     roster = Roster(places=settings.experiments_max, clock=time.monotonic)
     ready = asyncio.Event()
     answers = {
-        "/healthz": lambda: _liveness(roster),
+        "/healthz": lambda: liveness(roster),
         "/readyz": lambda: Answer(well=ready.is_set(), document={"ready": ready.is_set()}),
     }
     async with await api_client() as api, probes(settings.probes_port, answers):
@@ -56,7 +56,7 @@ async def serve(settings: Settings) -> None:
             await lease.give_back()
 
 
-def _liveness(roster: Roster) -> Answer:
+def liveness(roster: Roster) -> Answer:
     """An operator that waits for services is well. One with an experiment that does not even wait hangs."""
     silent = roster.silent_seconds
     return Answer(well=silent <= BEAT_SECONDS_MAX, document={"silentSeconds": round(silent, 1)})

@@ -69,7 +69,7 @@ class Site(Protocol):
         """The experiment that the object describes. Raises ProblemsError with everything that is wrong with it."""
 
     def session(self, order: Order, body: Body) -> AbstractAsyncContextManager[Session]:
-        """Take over the experiment's journal, and all of it that there is. Raises JournalLostError, or as adapters do."""
+        """Take over the journal, and all of the run that there is. Raises JournalLostError, and as adapters do."""
 
     async def look_at_services(self) -> None:
         """Raises LedgerUnavailableError where nothing could be judged now."""

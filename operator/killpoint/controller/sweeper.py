@@ -65,13 +65,17 @@ class Sweeper:
         """Do what is due, for ever."""
         while True:
             self._wake.clear()
-            for task in tuple(self._tasks.values()):
-                await self._do_safely(task)
+            await self.once()
             try:
                 async with asyncio.timeout(ROUND_SECONDS):
                     await self._wake.wait()
             except TimeoutError:
                 continue  # the next round
+
+    async def once(self) -> None:
+        """Do what is due now."""
+        for task in tuple(self._tasks.values()):
+            await self._do_safely(task)
 
     async def _do_safely(self, task: _Task) -> None:
         try:
