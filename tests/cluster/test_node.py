@@ -26,7 +26,7 @@ while time.monotonic() < deadline:
     time.sleep(0.2)
 sys.exit(3)
 """
-"""Asks the server until it gets through, or is refused. Rules follow a new pod when they are next written, not before."""
+"""Asks the server until it gets through, or is refused: rules follow a new pod only when they are next written."""
 
 
 def test_every_node_is_ready(kubectl: Kubectl) -> None:
