@@ -17,7 +17,9 @@ import typer
 from rich.console import Console
 
 from killpoint import __version__
+from killpoint.api.available import Where
 from killpoint.api.catalog import catalog_with
+from killpoint.api.changes import change_problems
 from killpoint.api.convert import experiment_of
 from killpoint.api.expectations import rules_of
 from killpoint.api.load import from_fields, load_file
@@ -150,9 +152,25 @@ def plan(file: ExperimentFile, *, filter: Filter = None) -> int:  # noqa: A002 -
 
 
 @app.command()
-def validate(file: ExperimentFile) -> int:
+def validate(
+    file: ExperimentFile,
+    *,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="For a cluster: what its API server and its operator would refuse.")
+    ] = False,
+    replaces: Annotated[
+        Path | None,
+        typer.Option(
+            "--replaces", help="The experiment as it is stored: also say what may not change.", show_default=False
+        ),
+    ] = None,
+) -> int:
     """Say everything that is wrong with an experiment's file."""
-    _, experiment = _loaded(file)
+    document, experiment = _loaded(file, Where.CLUSTER if cluster else Where.LOCAL)
+    if replaces is not None:
+        changes = tuple(change_problems(load_file(replaces).spec, document.spec))
+        if changes:
+            raise ProblemsError(changes, str(file))
     trials = sum(cell.trials for cell in experiment.cells)
     print(f"{file}: valid: {len(experiment.cells)} cells, {trials} trials")  # noqa: T201 - the result
     return Exit.PASS
@@ -239,10 +257,10 @@ def doctor(*, dsn: Dsn = None) -> int:
     return Exit.PASS if all(check.ok for check in checks) else Exit.NOT_EXECUTED
 
 
-def _loaded(file: Path) -> tuple[CrashExperiment, Experiment]:
+def _loaded(file: Path, where: Where = Where.LOCAL) -> tuple[CrashExperiment, Experiment]:
     catalog = installed_workloads().catalog()
-    document = load_file(file, catalog)
-    return document, experiment_of(document, catalog)
+    document = load_file(file, catalog, where)
+    return document, experiment_of(document, catalog, where)
 
 
 def _home() -> Home:
