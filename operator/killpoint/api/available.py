@@ -40,7 +40,7 @@ NOT_YET = "not available in this version"
 REMOVE = "remove it"
 RESUMES = ("continue", "resend")
 LATER_AXES = ("delivery", "response", "guard", "target", "approval", "version")
-LATER_FIELDS = ("retention", "retain_pods", "services")
+LATER_FIELDS = ("retain_pods", "services")
 LATER_WORKFLOW_FIELDS = ("points", "expects")
 OFFERS: Mapping[Where, Offer] = {
     Where.LOCAL: Offer(
@@ -49,7 +49,7 @@ OFFERS: Mapping[Where, Offer] = {
             "resume": RESUMES,
             "method": (Method.SIGKILL.value, Method.EXIT.value),
         },
-        spec_without=("suspend", "abort", *LATER_FIELDS),
+        spec_without=("suspend", "abort", "retention", *LATER_FIELDS),
         worker_without=(
             "image",
             "env",
