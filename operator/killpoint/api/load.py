@@ -25,6 +25,7 @@ SET_BY_SERVER = frozenset(
         "deletionGracePeriodSeconds",
         "deletionTimestamp",
         "finalizers",
+        "generateName",
         "generation",
         "managedFields",
         "ownerReferences",

@@ -102,7 +102,8 @@ def test_a_byte_order_mark_is_no_mistake() -> None:
 
 def test_what_a_server_adds_is_no_mistake() -> None:
     text = document("matrix: {setup: [langgraph]}").replace(
-        "{name: sample}", "{name: sample, uid: x, resourceVersion: '5', creationTimestamp: '2026-11-30T00:00:00Z'}"
+        "{name: sample}",
+        "{name: sample, generateName: sam, uid: x, resourceVersion: '5', creationTimestamp: '2026-11-30T00:00:00Z'}",
     )
     assert load(f"{text}\nstatus: {{phase: Running}}\n", catalog=CATALOG).metadata.name == "sample"
 
