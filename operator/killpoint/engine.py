@@ -190,7 +190,7 @@ class Engine:
             if not self._is_intended(kill)
         ]
         releases = [action.attempt for action in actions if isinstance(action, Release)]
-        intents += [AttemptReleased(attempt=of) for of in releases if not self._attempt(of).released]
+        intents += [AttemptReleased(attempt=of) for of in releases if self._attempt(of).released_ms is None]
         if records or intents:
             await self._append(*records, *intents)
         await self._launch([*again, *(start.attempt for start in starts)])

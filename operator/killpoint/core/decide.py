@@ -139,7 +139,7 @@ def _as_ended(attempt: AttemptState, end: AttemptEnd) -> AttemptEnd:
 
 def _deadline_passed(situation: Situation, attempt: AttemptState, seen: Observation) -> str | None:
     limits = situation.experiment.limits
-    age_seconds = (situation.observed.now_ms - attempt.intended_ms) / 1000
+    age_seconds = (situation.observed.now_ms - (attempt.released_ms or attempt.intended_ms)) / 1000
     if situation.experiment.aborted:
         return ABORTED
     if situation.overdue:
@@ -157,25 +157,25 @@ def _for_ended(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[
     noise = _noise(situation, trial, view)
     if view is None or noise is not None:
         if _settling_is_over(situation, trial):
-            yield Record(event=LedgerRead(trial=trial.id, view=None, fault=noise))
+            yield from _conclude(trial, LedgerRead(trial=trial.id, view=None, fault=noise))
         return
     last = trial.executors[-1] if trial.executors else None
     if last is None or not landed(last.evidence):
-        yield from _conclude(trial, view)
+        yield from _conclude(trial, LedgerRead(trial=trial.id, view=view))
     elif last.check is None:
         yield from _check(situation, trial, last, view)
     elif last.check.held and not situation.overdue:
         yield _resume(trial, last, cell)
     else:
-        yield from _conclude(trial, view)
+        yield from _conclude(trial, LedgerRead(trial=trial.id, view=view))
 
 
-def _conclude(trial: TrialState, view: LedgerView) -> Iterator[Action]:
+def _conclude(trial: TrialState, read: LedgerRead) -> Iterator[Action]:
     """No further executor is due: let the frozen ones go on to their own end, then take the evidence."""
     frozen = trial.frozen
     yield from (Release(attempt=attempt.id) for attempt in frozen)
     if not frozen:
-        yield Record(event=LedgerRead(trial=trial.id, view=view))
+        yield Record(event=read)
 
 
 def _run(situation: Situation, trial: TrialState) -> str:

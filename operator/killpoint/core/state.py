@@ -62,7 +62,8 @@ class AttemptState:
     launched: bool = False
     method: Method = Method.SIGKILL
     parked_ms: int | None = None
-    released: bool = False
+    released_ms: int | None = None
+    """When a frozen one was let go on: its time to live counts anew from there."""
     kill_requested: bool = False
     """The kill that the cell is about was asked for from outside."""
     kill_intended: str | None = None
@@ -74,7 +75,7 @@ class AttemptState:
 
     @property
     def frozen(self) -> bool:
-        return self.method is Method.FREEZE and self.parked_ms is not None and not self.released
+        return self.method is Method.FREEZE and self.parked_ms is not None and self.released_ms is None
 
     @property
     def evidence(self) -> AttemptEvidence:
@@ -250,7 +251,7 @@ def _attempt_after(
         case AttemptParked():
             return replace(before, parked_ms=before.parked_ms or at_ms)
         case AttemptReleased():
-            return replace(before, released=True)
+            return replace(before, released_ms=before.released_ms or at_ms)
         case AttemptKillIntended(scheduled=True):
             return replace(before, kill_requested=True)
         case AttemptKillIntended(reason=reason):

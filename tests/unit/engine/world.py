@@ -210,6 +210,8 @@ class FakeSubstrate:
     open_sessions: int = 0
     stopped: dict[AttemptId, Execution] = field(default_factory=dict)
     """Executions that wait at their point."""
+    slow: set[AttemptId] = field(default_factory=set)
+    """Frozen ones whose release takes until the next look."""
     crash_after_launch: Callable[[AttemptId], bool] = lambda _: False
 
     async def launch(self, launch: Launch) -> None:
