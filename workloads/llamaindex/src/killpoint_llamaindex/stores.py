@@ -22,7 +22,7 @@ CONNECT_SECONDS_MAX = 10
 def open_snapshots(context: Context, *, prepare: bool = True) -> Iterator[SnapshotStore]:
     """The run's snapshots in the database or in the volume. ``prepare=False`` only looks and makes no table."""
     run = context.assignment.run
-    if context.assignment.coordinates.store == "volume":
+    if context.assignment.coordinates.store != "postgres":
         yield FileSnapshots(context.require_volume(), run)
         return
     with psycopg.connect(
