@@ -90,6 +90,11 @@ def registry_of(*, roster: Roster, sweeper: Sweeper, shared: Shared) -> kopf.Ope
     experiments = (GROUP, VERSION, PLURAL)
     kopf.on.login(registry=registry, id="login")(login)
 
+    @kopf.on.cleanup(registry=registry, id="close")
+    async def close(**_: object) -> None:
+        # All daemons have left. Connections have tasks of their own, which kopf would take for hung ones of its own.
+        await shared.close()
+
     @kopf.daemon(*experiments, registry=registry, id="experiment", when=is_unfinished, cancellation_timeout=1.0)
     async def attend(body: kopf.Body, stopped: kopf.DaemonStopped, **_: object) -> None:
         subject = Subject.of(body)

@@ -59,6 +59,10 @@ class Shared:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection. Doing it again is harmless."""
         await self._open.aclose()
 
     def requests(self, namespace: str) -> Requests:
