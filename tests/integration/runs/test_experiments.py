@@ -21,9 +21,11 @@ FEW = {
 """Trials of each cell; one where nothing is said."""
 NARROWED = {"dbos": ("--filter", "key=none,stable")}
 """DBOS takes seconds to start, and is never forked."""
+PODS = {"kill-methods", "pod-store"}
+"""Those that need what only a cluster has: tests/cluster runs them."""
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in EXPERIMENTS.glob("*.yaml")))
+@pytest.mark.parametrize("name", sorted({file.stem for file in EXPERIMENTS.glob("*.yaml")} - PODS))
 def test_it_passes(name: str, command: Command, tmp_path: Path) -> None:
     file = rig.fewer(name, tmp_path, trials=FEW.get(name, 1))
     ended = command("run", file, "-o", "json", *NARROWED.get(name, ()))

@@ -7,14 +7,18 @@ from pathlib import Path
 import pytest
 
 import killpoint
+from killpoint.api.available import Where
 from killpoint.api.convert import experiment_of
 from killpoint.api.load import load_file
+from killpoint.api.problems import ProblemsError
 from killpoint.local.workloads import Workloads
 from killpoint.model.experiment import Experiment
 from killpoint.model.rules import rule_for
 
 FOLDER = Path(__file__).resolve().parents[3] / "experiments"
 FILES = sorted(FOLDER.glob("*.yaml"))
+PODS = {"kill-methods", "pod-store"}
+"""Those that need what only a cluster has."""
 UNSTABLE = ("none", "fresh")
 
 MEASURED = {
@@ -29,7 +33,8 @@ MEASURED = {
 
 def made(file: Path) -> Experiment:
     catalog = Workloads.find(Path(killpoint.__file__).parent).catalog()
-    return experiment_of(load_file(file, catalog), catalog)
+    where = Where.CLUSTER if file.stem in PODS else Where.LOCAL
+    return experiment_of(load_file(file, catalog, where), catalog, where)
 
 
 def charges(experiment: Experiment, *, setup: str, key: str, kill: str) -> set[int]:
@@ -47,6 +52,13 @@ def test_an_experiment_that_killpoint_brings_is_valid_and_says_what_it_is_for(fi
     experiment = made(file)
     assert experiment.name == file.stem
     assert file.read_text(encoding="utf-8").startswith("# ")
+
+
+@pytest.mark.parametrize("name", sorted(PODS))
+def test_one_that_needs_pods_is_refused_on_this_machine_in_words_that_say_so(name: str) -> None:
+    catalog = Workloads.find(Path(killpoint.__file__).parent).catalog()
+    with pytest.raises(ProblemsError, match="not available on this machine"):
+        load_file(FOLDER / f"{name}.yaml", catalog, Where.LOCAL)
 
 
 def test_the_crash_table_is_the_published_one() -> None:
