@@ -185,7 +185,7 @@ class Engine:
         again = [action.attempt for action in actions if isinstance(action, StartAgain)]
         intents: list[Event] = [self._intent(start) for start in starts]
         intents += [
-            AttemptKillIntended(attempt=kill.attempt, reason=kill.reason, scheduled=kill.scheduled)
+            AttemptKillIntended(attempt=kill.attempt, reason=kill.reason, scheduled=kill.scheduled, of_run=kill.of_run)
             for kill in kills
             if not self._is_intended(kill)
         ]

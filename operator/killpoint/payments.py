@@ -84,16 +84,20 @@ class PaymentsLedger:
     async def _read(self, runs: Sequence[str]) -> Mapping[str, LedgerView]:
         document = await self._ask(runs)
         try:
-            return {run: _view(document["runs"][run], boot=document["boot"]) for run in runs}
+            return {run: _view(document["runs"][run], run=run, boot=document["boot"]) for run in runs}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise LedgerUnavailableError(
                 f"payments at {self._url} answers what cannot be read: {type(error).__name__}: {error}"
             ) from error
 
 
-def _view(document: Mapping[str, Any], *, boot: str) -> LedgerView:
+def _view(document: Mapping[str, Any], *, run: str, boot: str) -> LedgerView:
+    effects = tuple(_effect(effect) for effect in document["effects"])
+    foreign = [effect.id for effect in effects if effect.run != run]
+    if foreign:
+        raise ValueError(f"{foreign[0]} is another run's, not {run}'s")
     return LedgerView(
-        effects=tuple(_effect(effect) for effect in document["effects"]),
+        effects=effects,
         requests=tuple(_request(request) for request in document["requests"]),
         in_flight=int(document["inFlight"]),
         boot=boot,

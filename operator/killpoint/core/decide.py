@@ -27,6 +27,7 @@ from killpoint.model.rules import rule_for
 RETRIED_CAUSES = frozenset({Cause.INFRASTRUCTURE, Cause.LEDGER})
 """Nothing that the worker or its framework did."""
 ABORTED = "the experiment was aborted (spec.abort)"
+OVERDUE = "the run is past its deadline (limits.deadlineSeconds)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +117,9 @@ def _for_running(situation: Situation, attempt: AttemptState) -> Iterator[Action
 
 
 def _for_living(situation: Situation, attempt: AttemptState, seen: Observation) -> Iterator[Action]:
-    reason = _deadline_passed(situation, attempt, seen)
-    if reason is not None:
-        yield KillFromOutside(attempt=attempt.id, reason=reason)
+    over, late = _run_is_over(situation), _deadline_passed(situation, attempt, seen)
+    if over is not None or late is not None:
+        yield KillFromOutside(attempt=attempt.id, reason=over or late or "", of_run=over is not None)
     elif seen.parked_at is None or seen.parked_at != attempt.scheduled:
         return
     elif attempt.parked_ms is None:
@@ -132,18 +133,21 @@ def _for_living(situation: Situation, attempt: AttemptState, seen: Observation) 
 
 def _as_ended(attempt: AttemptState, end: AttemptEnd) -> AttemptEnd:
     """A death that the harness caused at a deadline is a time-out, not a kill at a point."""
-    if attempt.kill_intended is not None and end.reason is EndReason.SIGNALED:
-        return replace(end, reason=EndReason.TIMED_OUT)
+    if attempt.kill_intended is not None and end.reason in {EndReason.SIGNALED, EndReason.TIMED_OUT}:
+        return replace(end, reason=EndReason.CUT_SHORT if attempt.cut_short else EndReason.TIMED_OUT)
     return end
+
+
+def _run_is_over(situation: Situation) -> str | None:
+    """Why nothing of the run may go on, whatever the attempt does."""
+    if situation.experiment.aborted:
+        return ABORTED
+    return OVERDUE if situation.overdue else None
 
 
 def _deadline_passed(situation: Situation, attempt: AttemptState, seen: Observation) -> str | None:
     limits = situation.experiment.limits
     age_seconds = (situation.observed.now_ms - (attempt.released_ms or attempt.intended_ms)) / 1000
-    if situation.experiment.aborted:
-        return ABORTED
-    if situation.overdue:
-        return "the run is past its deadline (limits.deadlineSeconds)"
     if seen.lines == 0 and age_seconds > limits.startup_seconds:
         return f"it wrote nothing within {limits.startup_seconds} s (limits.startupSeconds)"
     if age_seconds > limits.attempt_seconds:
@@ -207,7 +211,7 @@ def _check(situation: Situation, trial: TrialState, attempt: AttemptState, view:
     point = attempt.scheduled or ""
     if not needs_inspection(point):
         actions = {operation.action for operation in ordered_of(situation.experiment.seed, trial.id)}
-        check = check_by_ledger(point, str(attempt.id), view, actions)
+        check = check_by_ledger(point, attempt.evidence, view, actions)
         yield Record(event=PointChecked(attempt=attempt.id, check=check))
         return
     inspector = trial.inspector_of(attempt.id)

@@ -10,7 +10,11 @@ from killpoint.model.experiment import Experiment
 
 
 def discovered(experiment: Experiment, state: RunState) -> Discovered:
-    """Control cell's id → the points that its trials passed. A cell whose controls are not through is absent."""
+    """Control cell's id → the points that its trials passed.
+
+    A cell is absent whose controls are not through, passed no point, or left some out of their logs: to kill at
+    "every point" of it would be to pass some over in silence.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for cell in experiment.cells:
         if cell.is_control and (points := _points_of(cell, state)) is not None:
@@ -24,7 +28,8 @@ def _points_of(cell: Cell, state: RunState) -> tuple[str, ...] | None:
         take = state.latest(cell.id, number)
         if take is None or take.judgement is None:
             return None
-        for attempt in take.executors:
-            passed = attempt.end.points if attempt.end else ()
-            points.update(dict.fromkeys(one.spec for one in passed if one.point != FOLDED))
-    return tuple(points)
+        ends = [attempt.end for attempt in take.executors if attempt.end is not None]
+        if any(end.points_left_out for end in ends):
+            return None
+        points.update(dict.fromkeys(passed.spec for end in ends for passed in end.points if passed.point != FOLDED))
+    return tuple(points) or None

@@ -16,7 +16,8 @@ def set_apart(evidence: TrialEvidence, judgement: Judgement, expected: Expected)
     is one whose kill did not land.
     """
     rule = expected.framework_errors
-    if rule is None or judgement.verdict is not Verdict.STRANDED:
+    found = {finding.verdict for finding in judgement.findings}
+    if rule is None or Verdict.STRANDED not in found or not found - {Verdict.STRANDED} <= set(expected.verdicts):
         return None
     end = evidence.attempts[-1].end if evidence.attempts else None
     if end is None or end.outcome is None or end.outcome.error_class is None:
@@ -29,8 +30,12 @@ def met(judgement: Judgement, expected: Expected) -> bool | None:
     """Whether a trial is as expected; None where it shows nothing either way."""
     if judgement.conclusive:
         return not differences(judgement, expected)
-    harm = judgement.verdict.severity > Verdict.INCONCLUSIVE.severity
-    return False if harm and judgement.verdict not in expected.verdicts else None
+    harm = {
+        finding.verdict for finding in judgement.findings if finding.verdict.severity > Verdict.INCONCLUSIVE.severity
+    }
+    witnessed = dict(judgement.effects)
+    too_many = any(witnessed.get(action, 0) > count for action, count in expected.effects)
+    return False if harm - set(expected.verdicts) or too_many else None
 
 
 def differences(judgement: Judgement, expected: Expected) -> list[str]:
@@ -39,6 +44,8 @@ def differences(judgement: Judgement, expected: Expected) -> list[str]:
     if judgement.verdict not in expected.verdicts:
         allowed = " or ".join(expected.verdicts)
         found.append(f"{judgement.verdict} instead of {allowed}")
+    also = {finding.verdict for finding in judgement.findings} - {judgement.verdict, *expected.verdicts}
+    found.extend(f"{verdict} as well" for verdict in Verdict if verdict in also - {Verdict.INCONCLUSIVE})
     if expected.outcomes and judgement.outcome not in expected.outcomes:
         found.append(f"outcome {judgement.outcome} instead of {' or '.join(expected.outcomes)}")
     witnessed = dict(judgement.effects)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from killpoint.core.points import failure_of, landed
+from killpoint.core.points import SIGKILL_EXIT, SIGTERM_EXIT, failure_of, landed
 from killpoint.model.evidence import (
     AttemptEnd,
     AttemptEvidence,
@@ -102,6 +102,9 @@ def _kills(evidence: TrialEvidence) -> Iterator[Finding]:
             )
         elif not _confirmed(attempt):
             yield _unconfirmed(number, point, attempt)
+    if evidence.attempts and _confirmed(evidence.attempts[-1]):
+        number = evidence.attempts[-1].id.number
+        yield _inconclusive(Cause.INFRASTRUCTURE, f"attempt {number} was killed as planned, and never resumed")
 
 
 def _unconfirmed(number: int, point: str, attempt: AttemptEvidence) -> Finding:
@@ -115,7 +118,7 @@ def _unconfirmed(number: int, point: str, attempt: AttemptEvidence) -> Finding:
         return _inconclusive(cause, f"attempt {number}: {failure_of(end)}")
     if end.reason is EndReason.SIGNALED:
         words = f"attempt {number} was killed by somebody else (exit code {end.exit_code}), not at {point} as planned"
-        return _inconclusive(Cause.INFRASTRUCTURE, words)
+        return _inconclusive(_signaled(end), words)
     if any(seen.spec == point for seen in end.points):
         words = f"attempt {number} passed {point}, but was not killed there: {failure_of(end)}"
         return _inconclusive(Cause.NOT_KILLED, words)
@@ -132,7 +135,7 @@ def _untrue(number: int, point: str, check: PointCheck | None) -> Finding:
 
 def _lost_attempt(end: AttemptEnd) -> Cause | None:
     """Whose doing it is that an attempt says nothing that can be believed; None where it can."""
-    if end.reason in {EndReason.VANISHED, EndReason.NOT_STARTED}:
+    if end.reason in {EndReason.VANISHED, EndReason.NOT_STARTED, EndReason.CUT_SHORT}:
         return Cause.INFRASTRUCTURE
     return Cause.WORKER if end.fault is not None else None
 
@@ -161,13 +164,21 @@ def _spoiled(end: AttemptEnd) -> Cause | None:
     if (cause := _lost_attempt(end)) is not None:
         return cause
     if end.reason is EndReason.SIGNALED:
-        return Cause.INFRASTRUCTURE
+        return _signaled(end)
     if end.reason is EndReason.TIMED_OUT:
-        # A resume that hangs after it began is the framework's doing (stranded); one that never began is not.
-        return None if end.points else Cause.WORKER
+        # A resume that hangs after it began is the framework's doing (stranded); one that never began is not, and
+        # neither is one that had its outcome and did not end.
+        return None if end.points and end.outcome is None else Cause.WORKER
+    if end.outcome is not None and end.outcome.word is not OutcomeWord.FAILED and end.exit_code != 0:
+        return Cause.WORKER
     if end.outcome is None:
         return Cause.WORKER
     return None
+
+
+def _signaled(end: AttemptEnd) -> Cause:
+    """Somebody else sends SIGKILL or SIGTERM; a SIGSEGV is the program's own, and no reason to try again."""
+    return Cause.INFRASTRUCTURE if end.exit_code in {SIGKILL_EXIT, SIGTERM_EXIT} else Cause.WORKER
 
 
 # --- ledger ----------------------------------------------------------------------------------------------------
@@ -281,7 +292,8 @@ def _claims(evidence: TrialEvidence, view: LedgerView) -> Iterator[Finding]:
         for action in sorted(money | (known & {claim.action for claim in outcome.claims})):
             claimed = sorted(claim.effect or "an unnamed effect" for claim in outcome.claims if claim.action == action)
             standing = sorted(effect.id for effect in view.effects if effect.action == action)
-            if claimed != standing:
+            twice = len({effect.operation for effect in view.effects if effect.action == action}) < len(standing)
+            if not (claimed == standing or (twice and claimed and set(claimed) <= set(standing))):
                 yield Finding(
                     verdict=Verdict.DIVERGENT,
                     reason=(

@@ -95,17 +95,23 @@ def needs_inspection(point: str) -> bool:
     return place_of(point).place == "recorded"
 
 
-def check_by_ledger(point: str, attempt: str, view: LedgerView, effect_actions: Collection[str]) -> PointCheck:
+def check_by_ledger(
+    point: str, attempt: AttemptEvidence, view: LedgerView, effect_actions: Collection[str]
+) -> PointCheck:
     """Ask the ledger whether a point was true when the attempt died there.
 
-    A step that has no effect outside has nothing there to ask for: its points are places in the control flow alone.
+    ``after`` is before the record: an attempt that says that it had recorded the step did not die there. A step that
+    has no effect outside has nothing there to ask for: its points are places in the control flow alone.
     """
     place = place_of(point)
     if place.step not in effect_actions or place.place not in {"before", "sent", "after"}:
         return PointCheck(
             point=point, held=True, detail=f"a place in the control flow: {place.step} has no effect outside"
         )
-    own = [request for request in view.requests if request.attempt == attempt and request.action == place.step]
+    passed = () if attempt.end is None else attempt.end.points
+    if place.place == "after" and any(one.point == f"{place.step}.recorded" for one in passed):
+        return PointCheck(point=point, held=False, detail=f"the attempt had passed {place.step}.recorded before")
+    own = [request for request in view.requests if request.attempt == str(attempt.id) and request.action == place.step]
     done = [request for request in own if request.outcome in _REACHED_THE_TARGET and request.effect is not None]
     match place.place:
         case "before":
@@ -152,9 +158,12 @@ def failure_of(end: AttemptEnd) -> str:
     if end.fault is not None:
         return end.fault
     if end.outcome is not None:
-        return _words_of(end.outcome)
+        exited = f", and then ended with exit code {end.exit_code}" if end.exit_code not in {0, None} else ""
+        late = ", and then did not end by itself" if end.reason is EndReason.TIMED_OUT else exited
+        return _words_of(end.outcome) + ("" if end.outcome.word is OutcomeWord.FAILED else late)
     return {
         EndReason.TIMED_OUT: "it was past its deadline and was killed by the harness",
+        EndReason.CUT_SHORT: "the run was over before it was, and the harness ended it",
         EndReason.OUT_OF_MEMORY: "it was killed at its memory limit",
         EndReason.VANISHED: "it is gone and nobody saw how",
         EndReason.NOT_STARTED: "it could not be started",

@@ -66,6 +66,8 @@ class AttemptState:
     """When a frozen one was let go on: its time to live counts anew from there."""
     kill_requested: bool = False
     """The kill that the cell is about was asked for from outside."""
+    cut_short: bool = False
+    """The harness killed it because the whole run was over."""
     kill_intended: str | None = None
     """Why the harness killed it although the cell is not about that: a deadline."""
     end: AttemptEnd | None = None
@@ -254,8 +256,9 @@ def _attempt_after(
             return replace(before, released_ms=before.released_ms or at_ms)
         case AttemptKillIntended(scheduled=True):
             return replace(before, kill_requested=True)
-        case AttemptKillIntended(reason=reason):
-            return replace(before, kill_intended=before.kill_intended or reason)
+        case AttemptKillIntended(reason=reason, of_run=of_run):
+            cut_short = of_run if before.kill_intended is None else before.cut_short
+            return replace(before, kill_intended=before.kill_intended or reason, cut_short=cut_short)
         case AttemptEnded(end=end):
             return replace(before, end=end, ended_ms=at_ms)
         case PointChecked(check=check):

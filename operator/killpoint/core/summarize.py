@@ -98,17 +98,29 @@ def result_of(cells: Sequence[CellSummary], undiscovered: int) -> Result:
 
 
 def _trials(experiment: Experiment, state: RunState, cell: Cell, journal: str) -> list[JudgedTrial]:
-    trials = []
-    for number in cell.numbers:
-        take = state.latest(cell.id, number) or TrialState(id=TrialId(cell=cell.id, number=number))
-        evidence = evidence_of(
-            take,
-            run=run_of(journal, take.id),
-            coordinates=cell.coordinates,
-            ordered=ordered_of(experiment.seed, take.id),
-        )
-        trials.append(JudgedTrial(evidence=evidence, judgement=take.judgement, retries=take.id.retry))
-    return trials
+    expected = rule_for(cell, experiment.rules)
+    takes = (_takes(state, cell, number) for number in cell.numbers)
+    return [_judged(experiment, cell, _shown(of, expected), journal=journal) for of in takes]
+
+
+def _takes(state: RunState, cell: Cell, number: int) -> list[TrialState]:
+    """Every take of a trial, the last one last; an empty one where none was started."""
+    last = state.latest(cell.id, number) or TrialState(id=TrialId(cell=cell.id, number=number))
+    earlier = [state.trials[replace(last.id, retry=retry)] for retry in range(last.id.retry)]
+    return [*earlier, last]
+
+
+def _shown(takes: Sequence[TrialState], expected: Expected) -> TrialState:
+    """The last take counts. Unless an earlier one showed harm, perhaps later: that is never thrown away."""
+    harmed = (take for take in takes if take.judgement is not None and met(take.judgement, expected) is False)
+    return next(harmed, takes[-1])
+
+
+def _judged(experiment: Experiment, cell: Cell, take: TrialState, *, journal: str) -> JudgedTrial:
+    evidence = evidence_of(
+        take, run=run_of(journal, take.id), coordinates=cell.coordinates, ordered=ordered_of(experiment.seed, take.id)
+    )
+    return JudgedTrial(evidence=evidence, judgement=take.judgement, retries=take.id.retry)
 
 
 def _blocked(plan: Plan, state: RunState, cell: Cell) -> bool:
@@ -247,8 +259,10 @@ def _totals(cells: Sequence[CellSummary]) -> Totals:
         effects_witnessed=sum(charges),
         effects_duplicate=sum(max(0, count - 1) for count in charges),
         effects_lost=sum(
-            record.judgement is not None and any(f.verdict is Verdict.LOST for f in record.judgement.findings)
-            for record in read
+            charge == 0
+            and record.judgement is not None
+            and any(finding.verdict is Verdict.LOST for finding in record.judgement.findings)
+            for record, charge in zip(read, charges, strict=True)
         ),
         retries=sum(record.retries for record in records),
     )
@@ -265,7 +279,9 @@ def _reasons(cells: Sequence[CellSummary], run: Run) -> tuple[str, ...]:
         f"{_where(cell)}: {'; '.join(cell.reasons)}" for state in (False, None) for cell in cells if cell.met is state
     ]
     if run.undiscovered:
-        found.append(f'{run.undiscovered} cells at "*" were never unfolded: their controls did not get through')
+        found.append(
+            f'{run.undiscovered} cells at "*" were never unfolded: their controls ended badly or named too few points'
+        )
     return tuple(found)
 
 

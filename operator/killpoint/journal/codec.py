@@ -1,4 +1,4 @@
-"""Codec: events and evidence as JSON documents, validated on the way out and on the way in."""
+"""Codec: events as JSON documents, validated on the way out and on the way in."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import get_args
 from pydantic import TypeAdapter, ValidationError
 
 from killpoint.model.events import Event
-from killpoint.model.evidence import TrialEvidence
 
 _ADAPTERS: dict[str, TypeAdapter[Event]] = {kind.__name__: TypeAdapter(kind) for kind in get_args(Event)}
-_EVIDENCE: TypeAdapter[TrialEvidence] = TypeAdapter(TrialEvidence)
 
 
 class CodecError(ValueError):
@@ -37,19 +35,3 @@ def decode(kind: str, document: str) -> Event:
         return adapter.validate_json(document)
     except ValidationError as error:
         raise CodecError(f"the journal holds a {kind} that cannot be read: {error}") from error
-
-
-def encode_evidence(evidence: TrialEvidence) -> dict[str, object]:
-    """Evidence as a JSON document, for files that ``killpoint judge`` reads again."""
-    document: dict[str, object] = _EVIDENCE.dump_python(evidence, mode="json", exclude_defaults=True)
-    return document
-
-
-def decode_evidence(document: object) -> TrialEvidence:
-    """Evidence from a JSON document. Raises CodecError with what is wrong with it."""
-    try:
-        return _EVIDENCE.validate_python(document, strict=False)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise CodecError(f"no evidence of a trial: {place}: {first['msg']}") from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from killpoint.core.quiet import QUIET
+from killpoint.core.telemetry import QUIET
 from killpoint.kubernetes import names
 from killpoint.kubernetes.names import CONTAINER, Scope, digest_of, suffix_of
 from killpoint.model.catalog import Setup

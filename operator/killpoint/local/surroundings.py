@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from killpoint.core.quiet import QUIET
+from killpoint.core.telemetry import QUIET
 from killpoint.local.environments import WorkerEnvironment
 
 _KEPT = ("TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")

@@ -42,6 +42,8 @@ class KillFromOutside:
     method: Method = Method.SIGKILL
     scheduled: bool = False
     """Whether this is the kill that the cell is about."""
+    of_run: bool = False
+    """Whether it is because the whole run is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

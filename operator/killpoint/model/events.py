@@ -72,6 +72,8 @@ class AttemptKillIntended:
     reason: str
     scheduled: bool = False
     """Whether this is the kill that the cell is about."""
+    of_run: bool = False
+    """Whether it is because the whole run is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

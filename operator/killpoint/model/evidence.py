@@ -68,6 +68,8 @@ class EndReason(StrEnum):
     SIGNALED = "signaled"
     TIMED_OUT = "timed-out"
     """The harness killed it: it was past its deadline."""
+    CUT_SHORT = "cut-short"
+    """The harness killed it because the whole run was over: that says nothing of the attempt."""
     OUT_OF_MEMORY = "out-of-memory"
     """The kernel killed it at its memory limit, and the kubelet says so."""
     VANISHED = "vanished"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from killpoint.core.judge import judge
-from killpoint.journal.codec import CodecError, decode, decode_evidence, encode, encode_evidence
+from killpoint.journal.codec import CodecError, decode, encode
 from killpoint.model.cells import Method
 from killpoint.model.events import (
     AttemptEnded,
@@ -28,7 +28,6 @@ from killpoint.model.events import (
     ServicesSeen,
     TrialJudged,
 )
-from killpoint.model.evidence import TrialEvidence
 from killpoint.model.findings import Result
 from tests.unit.core.strategies import POINTS, TRIAL, WORDS, attempt_id, checks, ends, evidences, ledgers
 
@@ -65,11 +64,6 @@ def test_an_event_survives_being_written(event: Event) -> None:
     assert decode(kind, json.dumps(json.loads(document))) == event
 
 
-@given(evidences())
-def test_evidence_survives_being_written(evidence: TrialEvidence) -> None:
-    assert decode_evidence(json.loads(json.dumps(encode_evidence(evidence)))) == evidence
-
-
 @pytest.mark.parametrize(
     ("kind", "document", "words"),
     [
@@ -82,8 +76,3 @@ def test_evidence_survives_being_written(evidence: TrialEvidence) -> None:
 def test_what_is_not_understood_is_refused(kind: str, document: str, words: str) -> None:
     with pytest.raises(CodecError, match=words):
         decode(kind, document)
-
-
-def test_a_document_that_is_no_evidence_says_what_is_missing() -> None:
-    with pytest.raises(CodecError, match="run"):
-        decode_evidence({"id": {"cell": "7f31e2c0", "number": 3}})

@@ -15,7 +15,7 @@ from killpoint.model.evidence import EndReason
 from killpoint.model.findings import Cause, Result, Verdict
 from killpoint.model.rules import Rule
 from killpoint.model.summary import Expected, ExperimentSummary, FrameworkErrors, Provenance, TrialRecord
-from killpoint.ports import LedgerUnavailableError
+from killpoint.ports import Launch, LedgerUnavailableError
 from tests.unit.engine.world import LIMITS, Flaw, Sim, cell, experiment
 
 PROVENANCE = Provenance(
@@ -100,6 +100,55 @@ def test_a_resume_can_be_killed_too() -> None:
     assert record.judgement is not None
     assert record.judgement.kills_confirmed == 2
     assert dict(record.judgement.effects)["charge"] == 3
+
+
+def silent(sim: Sim, **changes: object) -> Sim:
+    """Attempts whose ends carry other points than they passed."""
+    observe = sim.substrate.observe
+
+    async def observed(attempts: Sequence[AttemptId]) -> object:
+        seen = await observe(attempts)
+        return {
+            attempt: replace(one, end=None if one.end is None else replace(one.end, **changes))  # type: ignore[arg-type]
+            for attempt, one in seen.items()
+        }
+
+    sim.substrate.observe = observed  # type: ignore[assignment,method-assign]
+    return sim
+
+
+@pytest.mark.parametrize("changes", [{"points": ()}, {"points_left_out": 3}], ids=["none", "left out"])
+def test_every_point_of_a_control_that_tells_too_little_is_no_pass(changes: dict[str, object]) -> None:
+    """No point, or not all of them: then "every point" has no meaning, and nothing was killed at it."""
+    summary = summary_of(silent(Sim(experiment(cell(key="stable", at=("*",)))), **changes).run())
+    assert summary.result is Result.INCONCLUSIVE
+    assert any("never unfolded" in reason for reason in summary.reasons)
+
+
+def test_what_a_duplicate_does_not_excuse_is_not_as_expected() -> None:
+    """A cell may expect its duplicate: a lost finalization, or a resume that raises, is more than that."""
+    rule = Rule(expected=Expected(verdicts=(Verdict.DUPLICATE,), effects=(("charge", 2),)))
+    sim = with_flaw(Sim(experiment(cell(at=("charge.after",)), rules=(rule,))), Flaw.RAISES, in_resumes)
+    record = only_trial(sim)
+    assert record.judgement is not None
+    assert record.judgement.verdict is Verdict.DUPLICATE
+    assert record.met is False
+
+
+def test_more_effects_than_expected_are_not_retried_away() -> None:
+    rule = Rule(expected=Expected(verdicts=(Verdict.DUPLICATE,), effects=(("charge", 2),)))
+    sim = Sim(experiment(cell(at=("charge.after", "charge.after")), rules=(rule,)))
+    launch = sim.substrate.launch
+
+    async def launch_and_restart(request: Launch) -> None:
+        await launch(request)
+        if request.attempt.number == 3:
+            sim.target.boot = "boot-2"
+
+    sim.substrate.launch = launch_and_restart  # type: ignore[assignment,method-assign]
+    record = only_trial(sim)
+    assert record.met is False
+    assert record.retries == 0
 
 
 def test_every_point_of_the_control_is_a_cell() -> None:
@@ -389,6 +438,14 @@ def test_fail_fast_starts_nothing_after_the_first_surprise() -> None:
     summary = summary_of(sim.run())
     assert summary.result is Result.FAIL
     assert summary.totals.judged == 2
+
+
+def test_a_resume_that_the_runs_own_deadline_ends_is_inconclusive() -> None:
+    limits = replace(LIMITS, deadline_seconds=30, inconclusive_retries=0)
+    sim = with_flaw(Sim(experiment(cell(key="stable", at=("charge.after",)), limits=limits)), Flaw.HANGS, in_resumes)
+    record = only_trial(sim)
+    assert record.judgement is not None
+    assert record.judgement.verdict is Verdict.INCONCLUSIVE
 
 
 def test_past_its_deadline_a_run_ends_and_says_what_is_missing() -> None:
