@@ -12,7 +12,7 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self, assert_never
@@ -281,8 +281,14 @@ class LocalSubstrate:
             # We are ending, and the launcher kills what is left. That is no kill of the plan: a rerun shall see the
             # attempt as vanished.
             return
-        killed = self._known[attempt].killed
-        self._end(attempt, ended_of(code=report.code, signal=report.signal, at_ms=report.at_ms, killed=killed))
+        known = self._known[attempt]
+        ended = ended_of(code=report.code, signal=report.signal, at_ms=report.at_ms, killed=known.killed)
+        left = at_home_below(known.folder.folder)
+        if not left:
+            self._end(attempt, ended)
+            return
+        # What it started in a session of its own outlived it, and could still act for it: that is no end yet.
+        self._in_background(self._end_with_its_children(attempt, ended, left))
 
     def _end(self, attempt: AttemptId, ended: Ended) -> None:
         known = self._known[attempt]
@@ -295,9 +301,16 @@ class LocalSubstrate:
     def _bury(self, attempts: Sequence[AttemptId], reason: str) -> None:
         """A launcher died: have these attempts seen dead, and then vanished."""
         if attempts and not self._ending:
-            burial = asyncio.create_task(self._see_vanished(attempts, reason))
-            self._burials.add(burial)
-            burial.add_done_callback(self._burials.discard)
+            self._in_background(self._see_vanished(attempts, reason))
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        burial = asyncio.create_task(work)
+        self._burials.add(burial)
+        burial.add_done_callback(self._burials.discard)
+
+    async def _end_with_its_children(self, attempt: AttemptId, ended: Ended, left: Sequence[Process]) -> None:
+        await _kill_all(left)
+        self._end(attempt, ended)
 
     async def _see_vanished(self, attempts: Sequence[AttemptId], reason: str) -> None:
         """The system kills a launcher's children with it, on Linux; wait until it has."""

@@ -123,6 +123,19 @@ async def test_what_a_worker_left_running_dies_with_it(lab: rig.Lab) -> None:
 
 
 @both_modes
+async def test_an_attempt_has_not_ended_while_something_of_it_lives_in_a_session_of_its_own(
+    lab: rig.Lab, mode: Mode
+) -> None:
+    """Such a process could still charge: a resume that began now would overlap with it."""
+    async with lab.substrate(mode=mode) as running:
+        attempt = rig.attempt_id()
+        await running.launch(rig.launch_of(attempt, behaviour="leave-a-session"))
+        await rig.ended(running, attempt)
+        child = int((lab.volume(attempt) / "child").read_text())
+        assert identify(child) is None
+
+
+@both_modes
 async def test_attempts_of_a_killed_launcher_have_vanished_and_the_next_one_runs(lab: rig.Lab, mode: Mode) -> None:
     async with lab.substrate(mode) as running:
         lost, later = rig.attempt_id(1), rig.attempt_id(2)

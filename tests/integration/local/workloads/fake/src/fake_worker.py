@@ -37,8 +37,8 @@ def main() -> None:
 def _behave(behaviour: str) -> None:
     if behaviour == "hang":
         time.sleep(LONG_SECONDS)
-    elif behaviour == "leave-a-child":
-        child = subprocess.Popen(["sleep", str(LONG_SECONDS)])
+    elif behaviour in {"leave-a-child", "leave-a-session"}:
+        child = subprocess.Popen(["sleep", str(LONG_SECONDS)], start_new_session=behaviour == "leave-a-session")
         Path(os.environ["KILLPOINT_VOLUME"], "child").write_text(str(child.pid))
     elif behaviour == "session":
         with psycopg.connect(os.environ["KILLPOINT_DATABASE_URL"]):
