@@ -10,6 +10,7 @@ import json
 import os
 import ssl
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 SECONDS_MAX = 10
+READY_SECONDS_MAX = 40.0
+PAUSE_SECONDS = 1.0
 OK, CREATED = 200, 201
 REFUSED = frozenset({400, 422})
 
@@ -33,10 +36,13 @@ def main() -> int:
 
 
 def ready(name: str, url: str) -> list[str]:
-    """What is wrong with a service."""
-    status, said = fetch(urllib.request.Request(f"{url}/readyz"))  # noqa: S310 - one of our own addresses, by http
-    if status != OK:
-        return [f"{name} is not ready: {url}/readyz answers {status} {said.strip()}"]
+    """What is wrong with a service. It is asked for a while: network policies know a new pod after a moment only."""
+    request = urllib.request.Request(f"{url}/readyz")  # noqa: S310 - one of our own addresses, by http
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while (answer := fetch(request))[0] != OK:
+        if time.monotonic() > deadline:
+            return [f"{name} is not ready: {url}/readyz answers {answer[0]} {answer[1].strip()}"]
+        time.sleep(PAUSE_SECONDS)
     say(f"{name} is ready")
     return []
 
