@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from killpoint.api.load import from_fields, load_file
 from killpoint.api.problems import ProblemsError
 from killpoint.api.v1alpha1.spec import CrashExperiment
 from killpoint.cli import doctor as doctor_
-from killpoint.cli.archive import EVIDENCE_FILE, Archive, ArchiveError, RunCard, cards, read_archive, run_of_archive
+from killpoint.cli.archive import EVIDENCE_FILE, RunCard, cards, read_archive
 from killpoint.cli.choose import filtered, only_trial
 from killpoint.cli.exits import EXITS, Exit, Stop, say
 from killpoint.cli.local import LocalRun, Ran, run_locally
@@ -37,6 +38,7 @@ from killpoint.cli.status import status_text
 from killpoint.core.judge import judge_safely
 from killpoint.core.state import JournalLostError
 from killpoint.core.summarize import JudgedTrial, summarize
+from killpoint.journal.archive import Archive, ArchiveError, run_of_archive
 from killpoint.journal.codec import CodecError
 from killpoint.local.home import Home
 from killpoint.local.stack import installed_workloads
@@ -112,9 +114,10 @@ def run_command(command: Callable[[], object]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         say("interrupted")
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - so that the interpreter's last flush finds a place
-        return Exit.PASS
+    except Exception:  # noqa: BLE001 - the last place: whatever it is, it is not the experiment's failure (1)
+        say(traceback.format_exc())
+        say("This is a defect of killpoint. What is finished is kept: the same command goes on from here.")
+        return Exit.NOT_EXECUTED
     return code if isinstance(code, int) else Exit.PASS
 
 
@@ -139,7 +142,16 @@ def run(
 ) -> int:
     """Run an experiment on this machine; the same command goes on with one that was broken off."""
     document, experiment = _loaded(file)
-    ran = _run(file, document, filtered(experiment, filter or []), dsn=dsn, mode=mode, keep=keep, fresh=fresh)
+    ran = _run(
+        file,
+        document,
+        filtered(experiment, filter or []),
+        dsn=dsn,
+        mode=mode,
+        keep=keep,
+        fresh=fresh,
+        narrowed=bool(filter),
+    )
     return _finished(ran.summary, output, report)
 
 
@@ -201,7 +213,7 @@ def report(
 @app.command()
 def judge(
     name: Annotated[
-        str | None, typer.Argument(help="An experiment's name, or a run's id; the last run if left out.")
+        str | None, typer.Argument(help="An experiment's name, or a run's id; the file's experiment if left out.")
     ] = None,
     *,
     expect: Annotated[
@@ -213,9 +225,12 @@ def judge(
     output: Output = Format.TABLE,
 ) -> int:
     """Judge stored evidence again, by this killpoint's judges and by the expectations of a file. Runs nothing."""
-    archive = _archive(name, evidence)
     document, _ = _loaded(expect)
-    stored = run_of_archive(archive, rules_of(document.spec.expect))
+    archive = _archive(name or document.metadata.name, evidence)
+    rules = rules_of(document.spec.expect)
+    stored = run_of_archive(archive, rules)
+    if rules and not any(rule.matches(cell) for rule in rules for cell, _ in stored.cells):
+        raise Stop(Exit.INVALID, f"{expect}: none of its expectations is about a cell of {archive.name}'s evidence")
     cells = [(cell, [_judged_again(trial) for trial in trials]) for cell, trials in stored.cells]
     summary = summarize(replace(stored, cells=cells), archive.provenance)
     _emit(summary, output, None)
@@ -237,7 +252,7 @@ def replay(
     archive = read_archive(path)
     document = from_fields(archive.document)
     experiment = only_trial(experiment_of(document, installed_workloads().catalog()), trial, archive.trials)
-    ran = _run(Path(card.file), document, experiment, dsn=dsn, mode=mode, keep=True, fresh=True)
+    ran = _run(Path(card.file), document, experiment, dsn=dsn, mode=mode, keep=True, fresh=True, narrowed=True)
     say(f"the files of the trial are in {ran.folder}")
     return _finished(ran.summary, output, report)
 
@@ -276,6 +291,7 @@ def _run(
     mode: Mode,
     keep: bool,
     fresh: bool,
+    narrowed: bool,
 ) -> Ran:
     workloads = installed_workloads()
     request = LocalRun(
@@ -290,6 +306,7 @@ def _run(
         mode=mode,
         keep=keep,
         fresh=fresh,
+        narrowed=narrowed,
     )
     with shown(Console(stderr=True)) as show:
         return _interruptible(run_locally(request, show))
@@ -322,10 +339,10 @@ def _interruptible(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _finished(summary: ExperimentSummary, output: Format, report: Path | None) -> int:
-    _emit(summary, output, None)
     if report is not None:
         write(report, rendered(summary, Format.HTML))
         say(f"report: {report}")
+    _emit(summary, output, None)
     return EXITS[summary.result or Result.INCONCLUSIVE]
 
 
@@ -336,8 +353,16 @@ def _emit(summary: ExperimentSummary, output: Format, to: Path | None) -> None:
     console = Console()
     color = console.is_terminal and not console.no_color
     text = rendered(summary, output, color=color, width=max(80, console.width) if console.is_terminal else 80)
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except OSError as error:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - so that the interpreter's last flush finds a place
+        if not isinstance(error, BrokenPipeError):  # a reader that has seen enough is no failure
+            reason = error.strerror or str(error)
+            raise Stop(
+                Exit.NOT_EXECUTED, f"the results cannot be written: {reason}. `killpoint report` shows them again."
+            ) from error
 
 
 def _archive(name: str | None, evidence: Path | None) -> Archive:
@@ -345,11 +370,15 @@ def _archive(name: str | None, evidence: Path | None) -> Archive:
 
 
 def _stored(name: str | None) -> tuple[RunCard, Path]:
-    """The last finished run of this name, or of this id, and its evidence. Raises Stop."""
+    """The last finished run of this name, or of this id, and its evidence. Raises Stop.
+
+    A part of an experiment (a filter, a replay) is found by its id alone: it never stands for the whole.
+    """
     home = _home()
     for card in cards(home.state / "runs"):
         path = home.run(card.run) / EVIDENCE_FILE
-        if (name is None or name in {card.run, card.experiment}) and path.exists():
+        named = name == card.run or (not card.narrowed and name in {None, card.experiment})
+        if named and path.exists():
             return card, path
     raise Stop(
         Exit.INVALID,

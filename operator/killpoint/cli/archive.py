@@ -8,28 +8,19 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from killpoint.cli.exits import Exit, Stop
-from killpoint.core.summarize import JudgedTrial, Run
+from killpoint.journal.archive import Archive, ArchiveError, decode_archive, encode_archive
 from killpoint.local.errors import DISK_FULL
-from killpoint.model.cells import Cell
-from killpoint.model.rules import Rule
-from killpoint.model.summary import Provenance
 
-FORMAT = 1
 RUN_FILE = "run.json"
 EVIDENCE_FILE = "evidence.json"
-
-
-class ArchiveError(ValueError):
-    """A file of a run cannot be read; says which and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,74 +40,22 @@ class RunCard:
     result: str | None = None
     judged: int = 0
     trials: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archive:
-    """All that is known of a run, with the specification that it was run from."""
-
-    format: int = FORMAT
-    name: str
-    journal: str
-    workflow: str
-    over: bool
-    blocked: tuple[str, ...]
-    undiscovered: int
-    document: dict[str, Any]
-    """The experiment as it was given, as a JSON document."""
-    provenance: Provenance
-    trials: tuple[JudgedTrial, ...]
+    programs: str = ""
+    """Of the programs that it runs: another fingerprint is another run."""
+    narrowed: bool = False
+    """Whether it is a part of an experiment (a filter, a replay), and never stands for the whole."""
 
 
 _CARD: TypeAdapter[RunCard] = TypeAdapter(RunCard)
-_ARCHIVE: TypeAdapter[Archive] = TypeAdapter(Archive)
-
-
-def archive_of(run: Run, *, document: dict[str, Any], provenance: Provenance) -> Archive:
-    return Archive(
-        name=run.name,
-        journal=run.journal,
-        workflow=run.workflow,
-        over=run.over,
-        blocked=tuple(sorted(run.blocked)),
-        undiscovered=run.undiscovered,
-        document=document,
-        provenance=provenance,
-        trials=tuple(trial for _, trials in run.cells for trial in trials),
-    )
-
-
-def run_of_archive(archive: Archive, rules: Sequence[Rule]) -> Run:
-    """A stored run, to be held against rules: its own, or others."""
-    cells: dict[str, tuple[Cell, list[JudgedTrial]]] = {}
-    for trial in archive.trials:
-        cell = Cell(coordinates=trial.evidence.coordinates, trials=0)
-        cells.setdefault(cell.id, (cell, []))[1].append(trial)
-    return Run(
-        name=archive.name,
-        journal=archive.journal,
-        workflow=archive.workflow,
-        rules=rules,
-        cells=[(replace(cell, trials=len(trials)), trials) for cell, trials in cells.values()],
-        blocked=frozenset(archive.blocked),
-        undiscovered=archive.undiscovered,
-        over=archive.over,
-    )
 
 
 def write_archive(path: Path, archive: Archive) -> None:
-    _write(path, _ARCHIVE.dump_json(archive, exclude_defaults=False).decode())
+    _write(path, encode_archive(archive).decode())
 
 
 def read_archive(path: Path) -> Archive:
     """A file of evidence. Raises ArchiveError."""
-    try:
-        archive = _ARCHIVE.validate_json(_read(path))
-    except ValidationError as error:
-        raise ArchiveError(f"{path} is no evidence of a run: {_first(error)}") from error
-    if archive.format != FORMAT:
-        raise ArchiveError(f"{path} has format {archive.format}, this killpoint reads {FORMAT}")
-    return archive
+    return decode_archive(_read(path).encode(), source=str(path))
 
 
 def write_card(folder: Path, card: RunCard) -> None:
@@ -159,8 +98,3 @@ def _write(path: Path, text: str) -> None:
     finally:
         with suppress(OSError):  # what keeps it from being removed has been reported
             draft.unlink(missing_ok=True)
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(str(part) for part in first['loc']) or 'document'}: {first['msg']}"

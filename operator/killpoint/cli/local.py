@@ -13,12 +13,14 @@ from pathlib import Path
 
 from killpoint import __version__
 from killpoint.api.v1alpha1.spec import CrashExperiment
-from killpoint.cli.archive import EVIDENCE_FILE, RunCard, archive_of, cards, write_archive, write_card
+from killpoint.cli.archive import EVIDENCE_FILE, RunCard, cards, write_archive, write_card
 from killpoint.cli.drive import drive
+from killpoint.cli.fingerprint import fingerprint
 from killpoint.cli.progress import Count, Show
 from killpoint.core.summarize import summarize
 from killpoint.databases.dsn import masked
 from killpoint.engine import Engine, Step, World
+from killpoint.journal.archive import archive_of
 from killpoint.journal.postgres import PostgresJournal, migrate, open_run
 from killpoint.local.errors import LocalError, RunInUse
 from killpoint.local.home import Home
@@ -53,6 +55,8 @@ class LocalRun:
     keep: bool = False
     fresh: bool = False
     """Leave an unfinished run of the same specification alone and start a new one."""
+    narrowed: bool = False
+    """Whether it is a part of the file's experiment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,7 @@ class Ran:
 
 async def run_locally(request: LocalRun, show: Show) -> Ran:
     """Run an experiment, or go on with the same one where it was broken off."""
-    card = _card(request)
+    card = _card(request, show)
     folder = request.home.run(card.run)
     show.prepare(f"{'going on with' if folder.exists() else 'run'} {card.run} of {card.experiment}")
     with _alone(folder):
@@ -132,8 +136,10 @@ def _stored(request: LocalRun, engine: Engine, provenance: Provenance, folder: P
     return summarize(run, provenance)
 
 
-def _card(request: LocalRun) -> RunCard:
-    """The card of the unfinished run of this very specification on this server, or a new one."""
+def _card(request: LocalRun, show: Show) -> RunCard:
+    """The card of the unfinished run of this very specification and programs on this server, or a new one."""
+    setups = {cell.coordinates.setup for cell in request.experiment.cells}
+    programs = fingerprint(request.workloads, request.catalog, setups, request.file.parent.absolute())
     server = "embedded" if request.dsn is None else masked(request.dsn)
     if not request.fresh:
         for card in cards(request.home.state / "runs"):
@@ -142,8 +148,10 @@ def _card(request: LocalRun) -> RunCard:
                 request.experiment.digest,
                 server,
             )
-            if same and card.state == "running":
+            if same and card.state == "running" and card.programs == programs:
                 return card
+            if same and card.state == "running":
+                show.prepare(f"run {card.run} was broken off with other worker programs than these: starting anew")
     return RunCard(
         run=secrets.token_hex(4),
         experiment=request.experiment.name,
@@ -151,6 +159,8 @@ def _card(request: LocalRun) -> RunCard:
         server=server,
         file=str(request.file.absolute()),
         started_ms=_now_ms(),
+        programs=programs,
+        narrowed=request.narrowed,
     )
 
 

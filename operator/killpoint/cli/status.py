@@ -16,7 +16,7 @@ def status_text(runs: Sequence[RunCard]) -> str:
     rows += [
         (
             card.run,
-            card.experiment,
+            card.experiment + (" (a part)" if card.narrowed else ""),
             datetime.fromtimestamp(card.started_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
             "ended" if card.state == "ended" else "running or interrupted",
             card.result or "-",
