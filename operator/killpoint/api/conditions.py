@@ -16,6 +16,7 @@ from killpoint.model.summary import ExperimentSummary
 
 Type = Literal["Accepted", "Complete", "Passed", "Reconciling", "Stalled", "FaultConfirmed"]
 MESSAGE_CHARACTERS_MAX = 2048
+NOTHING_IN_THE_WAY = "nothing stands in its way"
 
 REASONS = {
     Result.PASS: "AsExpected",
@@ -74,21 +75,39 @@ def _said(summary: ExperimentSummary, standing: Standing | None) -> Iterator[_Sa
     result, running = summary.result, summary.result is None
     progress = f"{summary.totals.judged} of {summary.totals.trials} trials judged"
     reason = standing.reason if standing else _reason(summary)
-    why = standing.message if standing else summary.reasons[0] if summary.reasons else progress
+    why = standing.message if standing else _why(summary, progress)
     stalled = result is Result.ERROR or (standing is not None and standing.stalled)
     yield _accepted(standing)
     yield _Said(type="Complete", status=_known(not running), reason=reason, message=progress)
-    yield _Said(type="Passed", status=_passed(result), reason=reason, message=progress if running else why)
+    yield _Said(type="Passed", status=_passed(result), reason=reason, message=_so_far(summary) if running else why)
     going_on = running and not stalled
     yield _Said(type="Reconciling", status=_known(going_on), reason=reason, message=why if standing else progress)
-    yield _Said(type="Stalled", status=_known(stalled), reason=reason, message=why if stalled else "")
+    yield _Said(type="Stalled", status=_known(stalled), reason=reason, message=why if stalled else NOTHING_IN_THE_WAY)
     yield _faults(summary)
 
 
 def _accepted(standing: Standing | None) -> _Said:
     if standing is None or standing.accepted:
-        return _Said(type="Accepted", status="True", reason="Valid")
+        return _Said(type="Accepted", status="True", reason="Valid", message="the specification is valid")
     return _Said(type="Accepted", status="False", reason=standing.reason, message=standing.message)
+
+
+def _why(summary: ExperimentSummary, progress: str) -> str:
+    """Why it came out as it did: the first reason, and how many more there are."""
+    if not summary.reasons:
+        return f"{_cells(len(summary.cells))} as expected; {progress}"
+    first, more = summary.reasons[0], len(summary.reasons) - 1
+    return f"{first} ({more} more in status.reasons)" if more else first
+
+
+def _so_far(summary: ExperimentSummary) -> str:
+    """What can be said before the end: a cell that is not as expected stays so."""
+    unmet = sum(cell.met is False for cell in summary.cells)
+    return f"not known before the end; {_cells(unmet)} not as expected so far" if unmet else "not known before the end"
+
+
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
 
 
 def _reason(summary: ExperimentSummary) -> str:
@@ -108,12 +127,13 @@ def _faults(summary: ExperimentSummary) -> _Said:
     planned, confirmed = summary.totals.kills_planned, summary.totals.kills_confirmed
     message = f"{confirmed} of {planned} kills confirmed"
     if summary.result is Result.ERROR:
-        return _Said(type="FaultConfirmed", status="Unknown", reason=REASONS[Result.ERROR])
+        return _Said(type="FaultConfirmed", status="Unknown", reason=REASONS[Result.ERROR], message=message)
     if confirmed >= planned:
         return _Said(type="FaultConfirmed", status="True", reason="AllConfirmed", message=message)
     if summary.result is None:
         return _Said(type="FaultConfirmed", status="Unknown", reason="Running", message=message)
-    return _Said(type="FaultConfirmed", status="False", reason="KillsMissing", message=message)
+    missing = "Aborted" if summary.aborted else "KillsMissing"
+    return _Said(type="FaultConfirmed", status="False", reason=missing, message=message)
 
 
 def _known(holds: bool) -> Known:  # noqa: FBT001 - the only argument is the truth value itself

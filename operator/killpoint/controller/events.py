@@ -55,9 +55,12 @@ def event_of(subject: Subject, *, reason: str, message: str, now_ms: int) -> dic
 def message_of(status: Mapping[str, Any]) -> str:
     """What an Event says of the status that it is about."""
     conditions = {found["type"]: found for found in status["conditions"]}
-    said = str(conditions["Stalled"].get("message") or conditions["Passed"].get("message") or "")
     result = status.get("result")
-    return f"{result}: {said}" if result else said
+    if conditions["Stalled"]["status"] == "True":
+        said = conditions["Stalled"]["message"]
+    else:
+        said = conditions["Passed" if result else "Reconciling"]["message"]
+    return f"{result}: {said}" if result else str(said)
 
 
 async def tell_change(

@@ -31,7 +31,7 @@ def test_an_experiment_that_waits_is_still_on_its_way() -> None:
 
 
 def test_an_experiment_that_does_not_get_on_is_stalled_and_no_longer_reconciling() -> None:
-    """kstatus reads Reconciling first: with both true nobody would ever be told."""
+    """What kstatus reads first is Reconciling: with both true nobody would ever be told."""
     said = told(running(), Standing(reason="JournalAway", message="the database does not answer", stalled=True))
     assert said["Stalled"] == ("True", "JournalAway")
     assert said["Reconciling"] == ("False", "JournalAway")
@@ -57,3 +57,36 @@ def test_an_aborted_experiment_says_so(result: Result, passed: str) -> None:
 
 def test_a_run_without_a_journal_names_none() -> None:
     assert "journalID" not in document_of(status_of(replace(running(), journal="")))
+
+
+def messages(summary: ExperimentSummary, standing: Standing | None = None) -> dict[str, str]:
+    return {condition.type: condition.message for condition in status_of(summary, standing=standing).conditions}
+
+
+@pytest.mark.parametrize("result", [None, *Result])
+@pytest.mark.parametrize("standing", [None, Standing(reason="Queued", message="it waits for others to end")])
+def test_every_condition_says_something_to_those_who_know_nothing(
+    result: Result | None, standing: Standing | None
+) -> None:
+    said = messages(replace(builders.crash_table(), result=result), standing)
+    assert [kind for kind, message in said.items() if not message] == []
+
+
+def test_a_run_that_is_not_at_its_end_says_already_what_is_not_as_expected() -> None:
+    first, second, *others = running().cells
+    cells = (replace(first, met=False), replace(second, met=False), *(replace(cell, met=True) for cell in others))
+    assert messages(replace(running(), cells=cells))["Passed"] == (
+        "not known before the end; 2 cells not as expected so far"
+    )
+
+
+def test_an_end_names_its_first_reason_and_how_many_more_there_are() -> None:
+    failed = replace(running(), result=Result.FAIL, reasons=("langgraph, none: trial 1.1: lost", "another", "a third"))
+    assert messages(failed)["Passed"] == "langgraph, none: trial 1.1: lost (2 more in status.reasons)"
+    assert messages(replace(failed, reasons=failed.reasons[:1]))["Passed"] == "langgraph, none: trial 1.1: lost"
+
+
+def test_kills_that_an_abort_left_out_are_not_called_missing() -> None:
+    aborted = replace(running(), result=Result.INCONCLUSIVE, aborted=True)
+    totals = replace(aborted.totals, kills_planned=9, kills_confirmed=4)
+    assert told(replace(aborted, totals=totals))["FaultConfirmed"] == ("False", "Aborted")
