@@ -43,8 +43,14 @@ class ProblemsError(ValueError):
         self.problems = tuple(problems)
         self.source = source
         """Where the document comes from: a file's name."""
-        place = f"{source}:" if source else ""
-        super().__init__("\n".join(f"{place}{problem}" for problem in self.problems))
+        super().__init__("\n".join(_at(source, problem) for problem in self.problems))
+
+
+def _at(source: str, problem: Problem) -> str:
+    """As compilers and editors have it: ``file:line:column: what``, or ``file: what`` where there is no place."""
+    if not source:
+        return str(problem)
+    return f"{source}:{problem}" if problem.position else f"{source}: {problem}"
 
 
 def path_of(location: Location) -> str:

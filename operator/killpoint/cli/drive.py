@@ -21,10 +21,21 @@ OUTAGE_SECONDS_MAX = 120.0
 RETRY_SECONDS = 0.5
 
 
-async def drive(engine: Engine, *, waker: asyncio.Event, on_step: Callable[[Step], None]) -> None:
-    """Run passes until the run is over. Raises Stop when a service stays away or another killpoint took over."""
+async def drive(
+    engine: Engine,
+    *,
+    waker: asyncio.Event,
+    on_step: Callable[[Step], None],
+    given_up: Callable[[], str | None] = lambda: None,
+) -> None:
+    """Run passes until the run is over. Raises Stop when a service stays away or another killpoint took over.
+
+    ``given_up`` says which service will not come back, and why; every trial without it would be spoiled.
+    """
     away_since: float | None = None
     while True:
+        if (fault := given_up()) is not None:
+            raise Stop(Exit.NOT_EXECUTED, f"{fault}\nThe same command goes on from here.")
         # Cleared before the pass looks: what happens while it looks wakes the next one.
         waker.clear()
         try:

@@ -22,9 +22,10 @@ from killpoint.databases.dsn import masked
 from killpoint.engine import Engine, Step, World
 from killpoint.journal.archive import archive_of
 from killpoint.journal.postgres import PostgresJournal, migrate, open_run
-from killpoint.local.errors import LocalError, RunInUse
+from killpoint.local.errors import LocalError, RunInUse, last_lines
 from killpoint.local.home import Home
 from killpoint.local.locks import FileLock
+from killpoint.local.payments_process import PaymentsProcess
 from killpoint.local.progress import Progress
 from killpoint.local.stack import LocalStack, StackOptions, local_stack
 from killpoint.local.workers import Mode
@@ -114,7 +115,12 @@ async def _run(request: LocalRun, card: RunCard, folder: Path, show: Show) -> Ra
         write_card(folder, card)
         engine = await _engine(request, stack, card)
         async with engine.journal:
-            await drive(engine.engine, waker=stack.wake, on_step=_on_step(show, folder, card))
+            await drive(
+                engine.engine,
+                waker=stack.wake,
+                on_step=_on_step(show, folder, card),
+                given_up=lambda: _given_up(stack.payments),
+            )
             summary = _stored(request, engine.engine, _provenance(request, stack, engine.engine), folder)
             await engine.journal.end()
         result = None if summary.result is None else summary.result.value
@@ -126,6 +132,13 @@ async def _run(request: LocalRun, card: RunCard, folder: Path, show: Show) -> Ra
             with suppress(LocalError):  # the run is over and stored; what is left of it takes up space, no more
                 await stack.free()
     return Ran(summary=summary, folder=folder)
+
+
+def _given_up(payments: PaymentsProcess) -> str | None:
+    if payments.fault is None:
+        return None
+    log = payments.settings.folder / "payments.log"
+    return f"the payments service {payments.fault}\n{last_lines(log, 3)}\nIts whole log: {log}"
 
 
 def _stored(request: LocalRun, engine: Engine, provenance: Provenance, folder: Path) -> ExperimentSummary:

@@ -65,7 +65,7 @@ def test_problems_are_in_the_order_of_the_text() -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ProblemsError, match=r"absent\.yaml:the file cannot be read: no such file or directory"):
+    with pytest.raises(ProblemsError, match=r"absent\.yaml: the file cannot be read: no such file or directory"):
         load_file(tmp_path / "absent.yaml", CATALOG)
 
 
@@ -114,7 +114,7 @@ def test_an_experiment_stored_as_json_is_read_as_it_was() -> None:
 
 
 def test_a_stored_experiment_that_is_damaged_has_problems_too() -> None:
-    with pytest.raises(ProblemsError, match=r"stored:spec\.matrix\.setup: Required value"):
+    with pytest.raises(ProblemsError, match=r"stored: spec\.matrix\.setup: Required value"):
         from_fields({**yaml.safe_load(HEAD), "spec": {"matrix": {}}}, source="stored")
 
 
