@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -103,6 +104,21 @@ class Reading:
     fault: str | None = None
 
 
+_SECRETS = (
+    (re.compile(r"kp1\.[\w-]+(\.[\w-]+)?"), "kp1.…"),
+    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s@]+@", re.IGNORECASE), r"\1:…@"),
+    (re.compile(r"(\bpassword\s*[=:]\s*)\S+", re.IGNORECASE), r"\1…"),
+)
+"""A worker's token, a URL's password, and what stands beside that word."""
+
+
+def without_secrets(text: str) -> str:
+    """A worker's own words as they may be kept and shown: without the secrets that it was given."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
 class ContractError(ValueError):
     """A line that the contract does not allow."""
 
@@ -120,15 +136,17 @@ def read_termination(text: str, *, attempt: str, nonce: str) -> Reading:
             reading = _with_line(reading, _storable(json.loads(line)), attempt=attempt, nonce=nonce)
         except (ContractError, ValueError, RecursionError) as error:
             reason = str(error) if isinstance(error, ContractError) else "not JSON"
-            return replace(reading, fault=f"line {number} of the termination log: {reason}: {line[:80]!r}")
+            shown = without_secrets(line)[:80]
+            return replace(reading, fault=f"line {number} of the termination log: {reason}: {shown!r}")
     return reading
 
 
 def _storable(value: Any) -> Any:  # noqa: ANN401 - a JSON value
-    """JSON can spell what neither UTF-8 nor a database can hold: NUL and halves of surrogate pairs."""
+    """JSON can spell what neither UTF-8 nor a database can hold, NUL and halves of surrogate pairs; and secrets."""
     match value:
         case str():
-            return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+            text = value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+            return without_secrets(text)
         case list():
             return [_storable(item) for item in value]
         case dict():

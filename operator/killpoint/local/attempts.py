@@ -14,7 +14,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from killpoint.core.contract import Reading, read_termination
+from killpoint.core.contract import Reading, read_termination, without_secrets
 from killpoint.core.points import OWN_EXIT
 from killpoint.local.errors import last_lines
 from killpoint.local.processes import Process
@@ -129,7 +129,7 @@ class AttemptFolder:
             return None
         if reading.header and ended.code == OWN_EXIT:
             return None  # leaving without a word is one of the ways to be killed at a point
-        said = last_lines(self.output, 3)
+        said = without_secrets(last_lines(self.output, 3))
         missing = "an outcome" if reading.header else "a line in its termination log"
         return f"it ended with exit {ended.code} without {missing}" + (
             f"; its output ends with\n{said}" if said else ""

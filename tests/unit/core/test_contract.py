@@ -83,6 +83,25 @@ def test_what_no_database_holds_is_replaced(spelled: str, kept: str) -> None:
     assert outcome.error_message == kept
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("token kp1.eyJlIjoieCJ9.c2lnbmF0dXJl refused", "token kp1.… refused"),
+        ("postgresql://me:s3cr3t@db:5432/x is away", "postgresql://me:…@db:5432/x is away"),
+        ("host=db user=me password=s3cr3t dbname=x", "host=db user=me password=… dbname=x"),
+        ("http://127.0.0.1:80/v1/charges answers 500", "http://127.0.0.1:80/v1/charges answers 500"),
+    ],
+)
+def test_what_a_worker_says_of_its_secrets_is_not_kept(said: str, kept: str) -> None:
+    reading = read(HEADER + json.dumps({"outcome": "failed", "error": {"class": "E", "message": said}}) + "\n")
+    assert reading.outcome is not None
+    assert reading.outcome.error_message == kept
+    rubbish = read(HEADER + said + "\n").fault
+    assert rubbish is not None
+    assert "s3cr3t" not in rubbish
+    assert "c2lnbmF0dXJl" not in rubbish
+
+
 def test_a_log_longer_than_a_kubelet_keeps_lacks_its_header() -> None:
     """What a cluster would cut is cut here as well, so that both say the same."""
     assert read(HEADER + '{"point":"charge.before"}\n' * 400).fault is not None
