@@ -33,7 +33,7 @@ from killpoint.model.events import (
 )
 from killpoint.model.experiment import Experiment
 from killpoint.model.observations import Observed
-from killpoint.ports import Journal, Launch, Ledger, LedgerUnavailableError, Substrate
+from killpoint.ports import SESSION, Journal, Launch, Ledger, LedgerUnavailableError, Substrate
 
 POLL_SECONDS = 0.25
 """How long a driver may wait when nothing wakes it: deadlines and settling are looked at this often."""
@@ -75,6 +75,10 @@ class Engine:
         """Whether the state is what the journal holds. False at first, and after an append of unknown fate."""
         self._planned = Plan(cells=())
         self._planned_at = -1
+        self._inherited: str | None = None
+        """The database's incarnation as the engine before this one left it in the journal."""
+        self._first_session: str | None = None
+        """The database's incarnation as this engine found it."""
 
     def steer(self, experiment: Experiment) -> None:
         """Go on with what may change while a run goes on: parallelism, whether it is suspended, or aborted."""
@@ -127,6 +131,8 @@ class Engine:
         if not self._known:
             self._state = fold(self._state, await self._world.journal.read(self._state.sequence))
             self._known = True
+            if self._first_session is None and self._state.services is not None:
+                self._inherited = self._state.services.database
 
     async def _append(self, *events: Event) -> None:
         self._known = False
@@ -146,9 +152,19 @@ class Engine:
                 return
             # The look below meets the same, and says so where it matters. The database is looked at all the same.
             payments = known.payments
-        seen = ServicesSeen(database=await self._world.journal.incarnation(), payments=payments)
+        seen = ServicesSeen(database=await self._database(), payments=payments)
         if known is None or changes(known, seen):
             await self._append(seen)
+
+    async def _database(self) -> str:
+        """The database's incarnation. That this engine has another session than the one before it disturbs nobody."""
+        incarnation = await self._world.journal.incarnation()
+        if self._first_session is None:
+            self._first_session = incarnation
+        known = self._inherited
+        if known is not None and incarnation == self._first_session and _server(known) == _server(incarnation):
+            return known
+        return incarnation
 
     async def _look(self) -> Situation:
         situation = Situation(
@@ -289,3 +305,8 @@ class Engine:
                 ):
                     late.append(LedgerRead(trial=trial.id, view=view))
         return late
+
+
+def _server(incarnation: str) -> str:
+    """Which start of the server it is, whatever the session."""
+    return incarnation.partition(SESSION)[0]

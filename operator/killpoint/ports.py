@@ -100,11 +100,18 @@ class Ledger(Protocol):
         """What the ledger shows of each run. Raises LedgerUnavailableError; never answers for a run it did not read."""
 
 
+SESSION = ", session "
+"""In a journal's incarnation: between the start of its server and our own session there."""
+
+
 class Journal(Protocol):
     """Append-only events of one experiment run, under this engine's epoch."""
 
     async def incarnation(self) -> str:
-        """Which start of the database server answers. Raises JournalUnavailableError."""
+        """Which start of the database server answers and, after SESSION, in which session of ours where it tells.
+
+        Raises JournalUnavailableError.
+        """
 
     async def read(self, after: int) -> Sequence[Recorded]:
         """The events with a sequence number above ``after``, in order."""

@@ -13,13 +13,13 @@ from psycopg.rows import TupleRow
 
 from killpoint.journal.codec import decode, encode
 from killpoint.model.events import Event, Recorded
-from killpoint.ports import FencedError, JournalUnavailableError
+from killpoint.ports import SESSION, FencedError, JournalUnavailableError
 
 CONNECT_SECONDS = 5
 STATEMENT_MILLISECONDS = 30_000
 _LOCK = "killpoint-journal"
 
-_INCARNATION = "SELECT pg_postmaster_start_time()::text || ', session ' || pg_backend_pid()"
+_INCARNATION = "SELECT pg_postmaster_start_time()::text || %s || pg_backend_pid()"
 _READ = """
 SELECT sequence, (extract(epoch FROM at) * 1000)::bigint, kind, document::text
 FROM events WHERE run = %s AND sequence > %s ORDER BY sequence
@@ -83,7 +83,7 @@ class PostgresJournal:
         """
         async with self._connected() as connection:
             if self._incarnation is None:
-                row = await (await connection.execute(_INCARNATION)).fetchone()
+                row = await (await connection.execute(_INCARNATION, (SESSION,))).fetchone()
                 self._incarnation = "" if row is None else str(row[0])
             return self._incarnation
 
