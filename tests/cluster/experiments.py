@@ -1,0 +1,72 @@
+"""Experiments that killpoint brings, run in a cluster: the chart in a namespace of its own, and a status at the end."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import yaml
+
+from tests.cluster import providers
+from tests.cluster.conftest import RESTRICTED
+from tests.cluster.helm import Release, find_helm
+from tests.cluster.kubectl import Kubectl
+from tests.cluster.node.layout import ROOT, Layout
+from tests.cluster.providers import Provider
+
+FOLDER = ROOT / "experiments"
+POLL_SECONDS = 2.0
+
+
+@contextmanager
+def installed(provider: Provider) -> Iterator[Kubectl]:
+    """The chart in a namespace that enforces restricted Pod Security, and kubectl in it. Both go in the end."""
+    layout = Layout.from_environment()
+    name = f"kp-table-{secrets.token_hex(3)}"
+    kubectl = Kubectl(program=providers.find_kubectl(layout), kubeconfig=provider.kubeconfig, namespace=name)
+    metadata = {"name": name, "labels": RESTRICTED}
+    kubectl("create", "--filename=-", manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    release = Release(program=find_helm(layout), kubectl=kubectl)
+    try:
+        release.install()
+        try:
+            yield kubectl
+        finally:
+            release.uninstall()
+    finally:
+        kubectl("delete", "namespace", name, "--wait=false")
+
+
+def apply(kubectl: Kubectl, name: str, **spec: object) -> None:
+    """An experiment of the folder, with these fields of its specification instead of its own."""
+    document = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    document["spec"] |= spec
+    kubectl.apply(document)
+
+
+def completed(kubectl: Kubectl, name: str, *, seconds_max: float) -> dict[str, Any]:
+    """The status at the end."""
+    deadline = time.monotonic() + seconds_max
+    while True:
+        status: dict[str, Any] = kubectl.get("cexp", name).get("status", {})
+        if status.get("phase") == "Complete":
+            return status
+        assert time.monotonic() < deadline, f"{name} is at {json.dumps(status, indent=1)[:4000]}"
+        time.sleep(POLL_SECONDS)
+
+
+def assert_passed(status: dict[str, Any]) -> None:
+    """As expected, with every kill proven; otherwise what the status says about it."""
+    told = json.dumps({name: status.get(name) for name in ("reasons", "failures")}, indent=1)
+    assert status["result"] == "Pass", told
+    assert status["kills"]["confirmed"] == status["kills"]["planned"] > 0, told
+    assert [cell for cell in status["cells"] if cell["met"] != "True"] == []
+
+
+def effects(cell: dict[str, Any], action: str) -> dict[int, int]:
+    """How many trials of a cell had how many effects of an action."""
+    return {entry["count"]: entry["trials"] for entry in cell["effects"] if entry["action"] == action}
