@@ -20,7 +20,7 @@ HEAD = "# Made by `python -m killpoint.api.generate` from operator/killpoint/api
 
 SPEC_LISTS = Lists(keys=MAP_KEYS, ordered=ORDERED, sets=True)
 # Atomic cells: as a map, the server would note for each field who owns it, which doubles the object.
-STATUS_LISTS = Lists(keys={"conditions": "type"})
+STATUS_LISTS = Lists(keys={"conditions": "type"}, atomic_maps=True)
 
 COLUMNS = (
     ("Phase", "string", ".status.phase", "Pending, Running or Complete"),

@@ -40,6 +40,8 @@ class Lists:
     """Lists of scalars in which one may stand twice."""
     sets: bool = False
     """Whether the other lists of scalars are sets."""
+    atomic_maps: bool = False
+    """Whether maps are atomic, too. A server-side apply that empties one that is not makes it null, and is refused."""
 
 
 def structural(model: type[Model], *, lists: Lists, rules: Mapping[str, tuple[Rule, ...]] | None = None) -> Structural:
@@ -75,6 +77,8 @@ class _Conversion:
                 converted["required"] = list(node["required"])
         elif isinstance(node.get("additionalProperties"), dict):
             converted["additionalProperties"] = self.of(node["additionalProperties"], name=name, place=f"{place}.*")
+            if self.lists.atomic_maps:
+                converted["x-kubernetes-map-type"] = "atomic"
         elif "items" in node:
             converted["items"] = self.of(node["items"], name=name, place=f"{place}[]")
             converted |= self._list_type(name, converted["items"])

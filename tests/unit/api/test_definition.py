@@ -38,6 +38,7 @@ STRUCTURAL = frozenset(
         "type",
         "x-kubernetes-list-map-keys",
         "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
         "x-kubernetes-validations",
     }
 )
@@ -136,6 +137,7 @@ def test_conditions_are_a_map_and_cells_are_atomic() -> None:
     status = schema()["properties"]["status"]["properties"]
     assert status["conditions"]["x-kubernetes-list-map-keys"] == ["type"]
     assert status["cells"]["x-kubernetes-list-type"] == "atomic"
+    assert status["trials"]["properties"]["verdicts"]["x-kubernetes-map-type"] == "atomic", "verdicts come and go"
 
 
 def test_it_is_in_no_category_and_has_a_short_name() -> None:
