@@ -24,6 +24,7 @@ from killpoint.controller.subjects import Body, Subject, generation, journal_of,
 from killpoint.controller.supervision import AWAY, TERMINAL, Trouble, end_of, standing_of
 from killpoint.controller.writer import ObjectGoneError, StatusWriter
 from killpoint.engine import Step
+from killpoint.kubernetes.client import ApiRefused
 from killpoint.model.cells import AttemptId
 from killpoint.model.summary import ExperimentSummary
 from killpoint.ports import FencedError
@@ -208,7 +209,11 @@ class Daemon:
         began = asyncio.get_running_loop().time()
         self._summary = opened.summary()
         self._writer.took(asyncio.get_running_loop().time() - began)
-        await self._report(SUSPENDED if order.experiment.suspended else None)
+        try:
+            await self._report(SUSPENDED if order.experiment.suspended else None)
+        except ApiRefused as refused:
+            # The run is well. Its last status is written until it is taken, and the trouble comes up there.
+            _log.error("experiment %s: its status was refused: %s", self._subject, refused)  # noqa: TRY400 - it says all
         self._shown = sequence
 
     async def _report(self, standing: Standing | None) -> None:
