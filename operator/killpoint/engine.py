@@ -37,6 +37,8 @@ from killpoint.ports import SESSION, Journal, Launch, Ledger, LedgerUnavailableE
 
 POLL_SECONDS = 0.25
 """How long a driver may wait when nothing wakes it: deadlines and settling are looked at this often."""
+WAITING_SECONDS = 20.0
+"""How long an attempt may take to start before it is told of: to make a container takes a moment everywhere."""
 AUDIT_RUNS = 200
 """How many runs are asked for in one request of the last audit."""
 
@@ -48,6 +50,8 @@ class Step:
     plan: Plan
     state: RunState
     wake_after_seconds: float | None
+    waiting: tuple[str, ...] = ()
+    """What attempts wait for that should have started by now, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +106,11 @@ class Engine:
         if self._experiment.suspended is (self._state.suspended_ms is None):
             await self._append(RunSuspended() if self._experiment.suspended else RunContinued())
         await self._see_services()
-        actions = decide(await self._look())
+        situation = await self._look()
+        actions = decide(situation)
         progressed = await self._carry_out(actions)
         over = self._state.result is not None
-        return self._step(None if over else 0.0 if progressed else POLL_SECONDS)
+        return self._step(None if over else 0.0 if progressed else POLL_SECONDS, _waiting(situation))
 
     @property
     def state(self) -> RunState:
@@ -116,8 +121,8 @@ class Engine:
         """The run as it stands, for whoever shows it."""
         return run_from_state(self._experiment, self._plan(), self._state, journal=self._journal_id)
 
-    def _step(self, wake_after_seconds: float | None) -> Step:
-        return Step(plan=self._plan(), state=self._state, wake_after_seconds=wake_after_seconds)
+    def _step(self, wake_after_seconds: float | None, waiting: tuple[str, ...] = ()) -> Step:
+        return Step(plan=self._plan(), state=self._state, wake_after_seconds=wake_after_seconds, waiting=waiting)
 
     def _plan(self) -> Plan:
         if self._planned_at != self._state.sequence:
@@ -305,6 +310,14 @@ class Engine:
                 ):
                     late.append(LedgerRead(trial=trial.id, view=view))
         return late
+
+
+def _waiting(situation: Situation) -> tuple[str, ...]:
+    """What attempts wait for that were asked for a while ago and have not started."""
+    asked = {of.id: of.intended_ms for trial in situation.state.trials.values() for of in trial.running}
+    until_ms = situation.observed.now_ms - WAITING_SECONDS * 1000
+    observed = situation.observed.attempts.items()
+    return tuple(seen.waits for of, seen in observed if seen.waits and of in asked and asked[of] <= until_ms)
 
 
 def _server(incarnation: str) -> str:

@@ -21,7 +21,7 @@ from killpoint.controller.statuses import (
     without_run,
 )
 from killpoint.controller.subjects import Body, Subject, generation, journal_of, keeps_children, seconds_of
-from killpoint.controller.supervision import AWAY, TERMINAL, Trouble, end_of, standing_of
+from killpoint.controller.supervision import AWAY, TERMINAL, Trouble, end_of, standing_of, waiting_for
 from killpoint.controller.writer import ObjectGoneError, StatusWriter
 from killpoint.engine import Step
 from killpoint.kubernetes.client import ApiRefused
@@ -70,6 +70,8 @@ class Daemon:
         """The journal's number after the last pass."""
         self._shown = -1
         """The journal's number that the status was last made of; -1: it tells of something else."""
+        self._standing: Standing | None = None
+        """That the status was then made with."""
         self._rests = False
         """Whether it is suspended and nothing of it runs."""
 
@@ -124,7 +126,7 @@ class Daemon:
             if not swept:
                 await opened.substrate.sweep(_expected(step))
                 swept = True
-            await self._show(opened, order)
+            await self._show(opened, SUSPENDED if order.experiment.suspended else waiting_for(step.waiting))
             if order.experiment.suspended and not order.experiment.aborted and _is_idle(step):
                 self._rests = True
                 return False
@@ -200,21 +202,22 @@ class Daemon:
         created = seconds_of(body["metadata"].get("creationTimestamp"))
         return without_run(self._subject, created_ms=self._now_ms() if created is None else int(created * 1000))
 
-    async def _show(self, opened: Session, order: Order) -> None:
+    async def _show(self, opened: Session, standing: Standing | None) -> None:
         """Bring the status up to date, if there is something new and it is time for it."""
         sequence = opened.engine.state.sequence
         known = (self._writer.known or {}).get("observedGeneration")
-        if not self._writer.is_due or (sequence == self._shown and known == self._generation):
+        same = sequence == self._shown and known == self._generation and standing == self._standing
+        if same or not self._writer.is_due:
             return
         began = asyncio.get_running_loop().time()
         self._summary = opened.summary()
         self._writer.took(asyncio.get_running_loop().time() - began)
         try:
-            await self._report(SUSPENDED if order.experiment.suspended else None)
+            await self._report(standing)
         except ApiRefused as refused:
             # The run is well. Its last status is written until it is taken, and the trouble comes up there.
             _log.error("experiment %s: its status was refused: %s", self._subject, refused)  # noqa: TRY400 - it says all
-        self._shown = sequence
+        self._shown, self._standing = sequence, standing
 
     async def _report(self, standing: Standing | None) -> None:
         status = self._status(self._seen(), standing)

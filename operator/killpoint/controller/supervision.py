@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from killpoint.api.conditions import Standing
@@ -98,6 +99,17 @@ def standing_of(error: Exception, *, stalled: bool) -> Standing:
         case _:
             reason = "Failing"
     return Standing(reason=reason, message=in_words(error), stalled=stalled)
+
+
+def waiting_for(waiting: Sequence[str]) -> Standing | None:
+    """Where an experiment stands while attempts of it do not start; None where all do.
+
+    Not stalled: each has its deadline, and is run again, or is the experiment's reason in the end.
+    """
+    if not waiting:
+        return None
+    more = f" ({len(waiting) - 1} more wait)" if len(waiting) > 1 else ""
+    return Standing(reason="PodsWaiting", message=f"{waiting[0]}{more}")
 
 
 def in_words(error: Exception) -> str:

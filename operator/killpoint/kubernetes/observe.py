@@ -62,8 +62,8 @@ def observation_of(pod: Pod, attempt: AttemptId, *, now_ms: int) -> Observation:
     The termination log of a living container cannot be read from outside: that it runs counts as its first line.
     """
     match state_of(pod, attempt, now_ms=now_ms):
-        case Starting():
-            return Observation(attempt=attempt)
+        case Starting(why=why):
+            return Observation(attempt=attempt, waits=why)
         case Running(started_ms=started_ms):
             return Observation(attempt=attempt, started_ms=started_ms, lines=1)
         case Ended(end=end):

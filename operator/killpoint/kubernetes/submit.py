@@ -59,7 +59,7 @@ class Held:
         """Still starting, where the refusal may pass; else ended with the reason."""
         attempt = self.launch.attempt
         if self.refusal.passing:
-            return Observation(attempt=attempt)
+            return Observation(attempt=attempt, waits=self.refusal.words)
         end = AttemptEnd(reason=EndReason.NOT_STARTED, at_ms=self.tried_ms, fault=self.refusal.words)
         return Observation(attempt=attempt, end=end)
 

@@ -21,6 +21,8 @@ class Observation:
     """The point at which it waits to be killed or released."""
     lines: int = 0
     """Lines in its termination log so far, the header included."""
+    waits: str | None = None
+    """What its start waits for, in words; None where it has started."""
     end: AttemptEnd | None = None
     """None while it lives."""
 

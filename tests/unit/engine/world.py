@@ -53,6 +53,8 @@ class Flaw(Enum):
     NEVER_DIES = auto()
     """Passes its scheduled point and goes on."""
     HANGS = auto()
+    WAITS = auto()
+    """Does not start at all."""
     RUBBISH = auto()
     VANISHES = auto()
     RECORDS_NOTHING = auto()
@@ -227,6 +229,8 @@ class FakeSubstrate:
         if flaw is Flaw.VANISHES:
             end = AttemptEnd(reason=EndReason.VANISHED, at_ms=self.clock.now())
             return Observation(attempt=launch.attempt, end=end)
+        if flaw is Flaw.WAITS:
+            return Observation(attempt=launch.attempt, waits=f"pod of {launch.attempt} has no node")
         if flaw is Flaw.HANGS:
             return Observation(attempt=launch.attempt, lines=1, started_ms=self.clock.now())
         if launch.attempt.role is Role.INSPECTOR:
