@@ -13,7 +13,9 @@ from killpoint.api.available import Where
 from killpoint.api.convert import experiment_of
 from killpoint.api.load import from_fields
 from killpoint.api.problems import Problem, ProblemsError
+from killpoint.api.v1alpha1.status import Report
 from killpoint.api.v1alpha1.workers import Worker
+from killpoint.controller.evidence import keep_evidence
 from killpoint.controller.freeing import drop_database, free_children
 from killpoint.controller.requests import Requests
 from killpoint.controller.shared import Shared, now_ms
@@ -51,6 +53,9 @@ class ClusterSite:
 
     async def look_at_services(self) -> None:
         await self._shared.ledger.incarnation()
+
+    async def keep_evidence(self, order: Order, opened: Session) -> Report | None:
+        return await keep_evidence(order, opened, self._subject, self._shared)
 
     async def free_children(self) -> None:
         await free_children(self._requests, self._subject.uid)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 
 from killpoint.api.conditions import Standing
+from killpoint.api.v1alpha1.status import Report
 from killpoint.controller.events import tell_change
 from killpoint.controller.roster import Roster, Seat
 from killpoint.controller.site import Order, Session, Site
@@ -121,7 +122,7 @@ class Daemon:
                 await self._wait_for(error)
                 continue
             if step.wake_after_seconds is None:
-                await self._finish(opened)
+                await self._finish(opened, order)
                 return True
             if not swept:
                 await opened.substrate.sweep(_expected(step))
@@ -139,7 +140,8 @@ class Daemon:
             # Without the ledger nothing can be judged: trials are not to be spoiled by having waited for it.
             await self._site.look_at_services()
         step = await opened.engine.step()
-        self._trouble = self._trouble.back()
+        if step.wake_after_seconds is not None:  # at the end, more is needed than what a pass asks
+            self._trouble = self._trouble.back()
         self._sequence = step.state.sequence
         return step
 
@@ -235,14 +237,16 @@ class Daemon:
         except Exception as error:  # noqa: BLE001 - whatever it is, the trouble itself is what matters
             _log.warning("experiment %s: its status was not written: %s", self._subject, error)
 
-    async def _finish(self, opened: Session) -> None:
-        """The run is over: free what it held, and write the status of the end as the last act."""
-        self._summary = opened.summary()
+    async def _finish(self, opened: Session, order: Order) -> None:
+        """The run is over: free what it held, keep its evidence, and write the status of the end as the last act."""
         if not keeps_children(self._body()):
             await self._site.free_children()
         await self._site.drop_database(journal_of(self._body()))
+        report = await self._site.keep_evidence(order, opened)
         await opened.journal.end()
-        await self._write_last(self._status(self._summary))
+        # Not before: whatever fails above is told of, and a status with a result in it would be the last one.
+        self._summary = opened.summary()
+        await self._write_last(self._status(self._summary, report=report))
 
     async def _write_last(self, status: Document) -> None:
         before = self._writer.known
@@ -253,9 +257,11 @@ class Daemon:
         await self._site.free_children()
         await self._site.drop_database(journal_of(self._body()))
 
-    def _status(self, summary: ExperimentSummary, standing: Standing | None = None) -> Document:
+    def _status(
+        self, summary: ExperimentSummary, standing: Standing | None = None, report: Report | None = None
+    ) -> Document:
         """The status, with the figures of the one that is there where the run itself was not looked at."""
-        status = status_document(summary, generation=generation(self._body()), standing=standing)
+        status = status_document(summary, generation=generation(self._body()), standing=standing, report=report)
         return status if self._summary is not None else carried(status, self._writer.known)
 
     async def _tell(self, before: Document | None, status: Document) -> None:

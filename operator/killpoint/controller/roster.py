@@ -109,8 +109,9 @@ class Roster:
         """Give the place back, and let the others know."""
         if uid in self._placed:
             self._placed.remove(uid)
-            for seat in self._seats.values():
-                seat.wake()
+            for other, seat in self._seats.items():
+                if other != uid:  # it would not wait after a failure, if its own place woke it
+                    seat.wake()
 
     @property
     def silent_seconds(self) -> float:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 import kopf
 
 from killpoint.controller.credentials import api_client
+from killpoint.controller.evidence import application, finder, served
 from killpoint.controller.handlers import kopf_settings, registry_of, scope_of
 from killpoint.controller.lease import Lease
 from killpoint.controller.probes import Answer, probes
@@ -50,7 +51,10 @@ async def serve(settings: Settings) -> None:
         if not await _unless_stopped(_crd_and_lease(requests, lease, ready), stop):
             return
         try:
-            async with Shared(settings, catalog=catalog_of(settings), api=api) as shared:
+            async with (
+                Shared(settings, catalog=catalog_of(settings), api=api) as shared,
+                served(application(finder(shared)), settings.evidence_port),
+            ):
                 await _work(roster, shared, lease, stop)
         finally:
             await lease.give_back()

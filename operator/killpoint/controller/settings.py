@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -18,6 +19,7 @@ NEEDED = {
 EVERYWHERE = "*"
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 PORT_MAX = 65_535
+_SERVICE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?:[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 class SettingsError(Exception):
@@ -52,6 +54,10 @@ class Settings:
     """How many experiments run at once; each holds a connection to the journal."""
     probes_port: int | None = 8080
     """None: no probes are answered."""
+    evidence_port: int | None = None
+    """Where evidence is served; None: nowhere."""
+    evidence_service: str | None = None
+    """The Service that leads there, name:port; None: no status can say where evidence is."""
     log_level: str = "INFO"
 
     @classmethod
@@ -78,6 +84,8 @@ class Settings:
             identity=identity,
             experiments_max=reader.number("KILLPOINT_EXPERIMENTS_MAX", default=16, least=1, most=1000),
             probes_port=reader.number("KILLPOINT_PROBES_PORT", default=8080, least=0, most=PORT_MAX) or None,
+            evidence_port=reader.number("KILLPOINT_EVIDENCE_PORT", default=0, least=0, most=PORT_MAX) or None,
+            evidence_service=reader.service("KILLPOINT_EVIDENCE_SERVICE"),
             log_level=reader.one_of("KILLPOINT_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), default="INFO"),
         )
         if reader.problems:
@@ -116,6 +124,12 @@ class _Reader:
             self.wrong(name, f"a whole number from {least} to {most}, not {value!r}")
             return default
         return int(value)
+
+    def service(self, name: str) -> str | None:
+        value = self._environ.get(name) or None
+        if value is not None and _SERVICE.fullmatch(value) is None:
+            self.wrong(name, f"a Service of the operator's namespace and its port, name:port, not {value!r}")
+        return value
 
     def images(self, name: str) -> Mapping[str, str]:
         text = self.text(name)

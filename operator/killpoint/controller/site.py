@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from killpoint.api.v1alpha1.spec import CrashExperiment
+from killpoint.api.v1alpha1.status import Report
 from killpoint.controller.requests import Document
 from killpoint.controller.subjects import Body, Subject
 from killpoint.core.summarize import summarize
@@ -54,9 +55,12 @@ class Session:
 
     def summary(self) -> ExperimentSummary:
         """The run as it stands."""
+        return summarize(self.engine.run(), self.provenance_now())
+
+    def provenance_now(self) -> Provenance:
+        """With the times of the run."""
         state = self.engine.state
-        provenance = replace(self.provenance, started_ms=state.opened_ms or 0, ended_ms=state.ended_ms)
-        return summarize(self.engine.run(), provenance)
+        return replace(self.provenance, started_ms=state.opened_ms or 0, ended_ms=state.ended_ms)
 
 
 class Site(Protocol):
@@ -73,6 +77,9 @@ class Site(Protocol):
 
     async def look_at_services(self) -> None:
         """Raises LedgerUnavailableError where nothing could be judged now."""
+
+    async def keep_evidence(self, order: Order, opened: Session) -> Report | None:
+        """Keep the evidence of a run that is over; where it can be read. Raises as the journal does."""
 
     async def free_children(self) -> None:
         """Delete every pod and every secret of the experiment. Raises SubstrateUnavailableError."""

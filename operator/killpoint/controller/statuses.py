@@ -9,6 +9,7 @@ from typing import Any
 from killpoint import __version__
 from killpoint.api.conditions import Standing
 from killpoint.api.status import document_of, status_of, time_of
+from killpoint.api.v1alpha1.status import Report
 from killpoint.controller.subjects import Subject
 from killpoint.model.findings import Result
 from killpoint.model.summary import ExperimentSummary, Provenance, Totals
@@ -81,9 +82,11 @@ def ended_by(why: Verdictless, summary: ExperimentSummary, *, now_ms: int) -> Ex
     )
 
 
-def status_document(summary: ExperimentSummary, *, generation: int, standing: Standing | None = None) -> Document:
+def status_document(
+    summary: ExperimentSummary, *, generation: int, standing: Standing | None = None, report: Report | None = None
+) -> Document:
     """The status as JSON."""
-    return dict(document_of(status_of(summary, generation=generation, standing=standing)))
+    return dict(document_of(status_of(summary, generation=generation, standing=standing, report=report)))
 
 
 FIGURES = (

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from killpoint.api.problems import Problem, ProblemsError
+from killpoint.api.v1alpha1.status import Report
 from killpoint.controller import daemon as daemons
 from killpoint.controller import supervision, writer
 from killpoint.controller.daemon import Daemon
@@ -27,6 +28,7 @@ from tests.unit.engine.world import Flaw, Sim, cell
 from tests.unit.engine.world import experiment as sim_experiment
 
 WAIT_SECONDS_MAX = 20.0
+REPORT = Report(location="/somewhere", sha256="0" * 64)
 
 
 @dataclass
@@ -53,6 +55,12 @@ class FakeSite:
         self.fault("session")
         self.sessions += 1
         yield Session(engine=self.sim.engine(), journal=self, substrate=self, provenance=PROVENANCE)
+
+    async def keep_evidence(self, order: Order, opened: Session) -> Report | None:
+        self.fault("evidence")
+        assert order.experiment is self.sim.experiment
+        assert opened.engine.run().over
+        return REPORT
 
     async def look_at_services(self) -> None:
         self.fault("services")
@@ -154,6 +162,7 @@ def test_an_experiment_comes_to_its_end_and_leaves_nothing() -> None:
     status = asyncio.run(run(here))
     assert (status["phase"], status["result"], status["progress"]) == ("Complete", "Fail", "2/2")
     assert status["journalID"] == "j1"
+    assert status["report"] == {"location": "/somewhere", "sha256": "0" * 64}
     assert here.freed[0] == "children"
     assert len(here.freed) == 2, "its database, too"
     assert here.ended == 1
@@ -201,6 +210,7 @@ def test_a_failure_that_passes_is_survived() -> None:
     [
         (JournalUnavailableError("the database does not answer"), "session", "DatabaseAway"),
         (LedgerUnavailableError("payments does not answer"), "services", "PaymentsAway"),
+        (JournalUnavailableError("the database does not answer"), "evidence", "DatabaseAway"),
     ],
 )
 def test_a_service_that_is_away_is_waited_for(

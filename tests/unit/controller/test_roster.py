@@ -37,6 +37,24 @@ def test_a_place_that_comes_back_wakes_those_who_wait() -> None:
     asyncio.run(scenario())
 
 
+def test_ones_own_place_that_comes_back_wakes_nobody() -> None:
+    """An experiment that failed gives its place back, and then waits until it tries again."""
+
+    async def scenario() -> None:
+        roster = Roster(places=1, clock=Clock())
+        seat = roster.sit("a")
+        roster.place("a")
+        seat.rest()
+        roster.release("a")
+        waiting = asyncio.create_task(seat.pause(30))
+        done, _ = await asyncio.wait({waiting}, timeout=0.05)
+        assert not done
+        seat.wake()
+        await waiting
+
+    asyncio.run(scenario())
+
+
 def test_what_happens_while_one_looks_wakes_the_next_pause() -> None:
     async def scenario() -> None:
         roster = Roster(places=1, clock=Clock())

@@ -71,6 +71,9 @@ def test_images_that_are_no_images_are_refused(images: str) -> None:
         ("KILLPOINT_EXPERIMENTS_MAX", "many"),
         ("KILLPOINT_EXPERIMENTS_MAX", "٣"),
         ("KILLPOINT_PROBES_PORT", "70000"),
+        ("KILLPOINT_EVIDENCE_PORT", "70000"),
+        ("KILLPOINT_EVIDENCE_SERVICE", "operator"),
+        ("KILLPOINT_EVIDENCE_SERVICE", "operator:evidence/proxy"),
         ("KILLPOINT_IMAGE_PULL_POLICY", "sometimes"),
         ("KILLPOINT_LOG_LEVEL", "LOUD"),
     ],
@@ -84,3 +87,8 @@ def test_what_cannot_be_is_named_with_what_can(name: str, value: str) -> None:
 def test_probes_can_be_switched_off() -> None:
     assert read(KILLPOINT_PROBES_PORT="0").probes_port is None
     assert read().probes_port == 8080
+
+
+def test_evidence_is_served_where_a_port_is_given() -> None:
+    assert read().evidence_port is None
+    assert read(KILLPOINT_EVIDENCE_PORT="8081").evidence_port == 8081
