@@ -133,6 +133,10 @@ def test_every_program_takes_the_environment_that_it_is_given(settings: tuple[st
         ensured = DatabaseSettings.read(made["command"][3:], environment(made, secrets))
         assert (ensured.name, ensured.password) == (parts["user"], parts["password"])
         assert ensured.admin == told.database_url
+    service = rendered.one("Service", "killpoint-operator")["spec"]["ports"][0]
+    assert told.evidence_service == f"killpoint-operator:{service['name']}"
+    ports = {one["name"]: one["containerPort"] for one in container_of(rendered, "operator")["ports"]}
+    assert told.evidence_port == ports[service["targetPort"]]
     assert serving.port == port_of(told.payments_url)
     assert serving.admin_port == port_of(told.payments_admin_url)
 
@@ -177,7 +181,11 @@ def test_cluster_wide_the_rights_are_the_same(chart: Rendered) -> None:
     wide = render("clusterWide=true")
     (role,) = wide.of("ClusterRole")
     assert role["rules"] == chart.one("Role", "killpoint-operator")["rules"]
-    assert [one["metadata"]["name"] for one in wide.of("Role")] == ["killpoint-operator-lease", "killpoint-test"]
+    assert [one["metadata"]["name"] for one in wide.of("Role")] == [
+        "killpoint-operator-lease",
+        "killpoint-evidence-reader",
+        "killpoint-test",
+    ]
 
 
 def test_secrets_are_made_and_deleted_and_never_read(chart: Rendered) -> None:
@@ -209,6 +217,26 @@ def test_workers_reach_payments_control_postgres_and_names_and_nothing_else(char
     anywhere = {port["port"] for rule in spec["egress"] if "to" not in rule for port in rule["ports"]}
     assert reached == {("payments", "public"), ("control", "http"), ("postgres", 5432)}
     assert anywhere == {53, 5353}
+
+
+def test_evidence_is_for_the_api_server_and_for_whoever_may_use_its_proxy() -> None:
+    kube_system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
+    named = {"ipBlock": {"cidr": "192.0.2.7/32"}}
+    for settings, peers in (
+        ((), [kube_system]),
+        (("clusterWide=true",), [kube_system]),
+        (("networkPolicy.apiServer[0].ipBlock.cidr=192.0.2.7/32",), [named]),
+    ):
+        rendered = render(*settings)
+        (rule,) = rendered.one("NetworkPolicy", "killpoint-operator")["spec"]["ingress"]
+        assert (rule["from"], rule["ports"]) == (peers, [{"port": "evidence"}])
+        (right,) = rendered.one("Role", "killpoint-evidence-reader")["rules"]
+        assert right == {
+            "apiGroups": [""],
+            "resources": ["services/proxy"],
+            "resourceNames": ["http:killpoint-operator:evidence"],
+            "verbs": ["get"],
+        }
 
 
 def test_the_admin_port_lets_the_operator_in_and_nobody_else(chart: Rendered) -> None:
