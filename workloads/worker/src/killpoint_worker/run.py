@@ -17,6 +17,7 @@ from killpoint_worker.log import TerminationLog, encode, failed
 from killpoint_worker.payments import PaymentsClient
 from killpoint_worker.points import Points
 from killpoint_worker.program import Context, Finished, Outcome, WorkerProgram
+from killpoint_worker.reach import wait_until_reachable
 
 
 def run_worker(program: WorkerProgram) -> NoReturn:
@@ -51,6 +52,7 @@ def _document(
 ) -> dict[str, Any]:
     if assignment.action == "describe":
         return _described(program)
+    wait_until_reachable([environment.payments_url, environment.database_url, environment.control_url])
     context = _context(assignment, environment, log)
     if assignment.action == "inspect":
         return {"outcome": "inspected", "recorded": dict(program.inspect(context))}
