@@ -286,5 +286,5 @@ def _reasons(cells: Sequence[CellSummary], run: Run) -> tuple[str, ...]:
 
 
 def _where(cell: CellSummary) -> str:
-    words = cell.cell.coordinates.words()
-    return ", ".join(words[axis] for axis in words)
+    """A cell in words that --filter takes, so that each says of which axis it is: "none" is a key, and a kill."""
+    return ", ".join(f"{axis}={word}" for axis, word in cell.cell.coordinates.words().items())
