@@ -48,6 +48,18 @@ async def test_an_experiments_role_may_create_nothing_outside_and_has_a_limit(se
         await all_of_them.drop_experiment(journal)
 
 
+async def test_a_services_role_comes_in_by_the_password_that_it_was_last_given(server: Server, journal: str) -> None:
+    name = experiment_database(journal)  # a name that nobody else has, and that can be dropped
+    async with Databases(server) as all_of_them:
+        former = await all_of_them.ensure_owned(name, "former")
+        given = await all_of_them.ensure_owned(name, "given")
+        async with await connect(given) as connection:
+            await connection.execute("CREATE TABLE mine (id int)")
+        with pytest.raises(PostgresRefused, match="refuses the login"):
+            await connect(former)
+        await all_of_them.drop_experiment(journal)
+
+
 async def test_everything_may_be_done_again_and_at_once(server: Server, journal: str) -> None:
     async with Databases(server) as one, Databases(server) as other:
         dsns_of_services = await asyncio.gather(*(all_.ensure_service(PAYMENTS) for all_ in (one, other)))
