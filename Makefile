@@ -5,7 +5,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help env demo test check check-workers bench lock upgrade format clean
+.PHONY: help env demo test check check-workers generate bench lock upgrade format clean
 
 # An interpreter may be chosen: make PYTHON=python3.13
 PYTHON ?=
@@ -65,6 +65,9 @@ bench: env ## Run the benchmarks
 	$(BIN)/python -m bench
 
 # Every check runs, also after one has failed: one round shows all there is to mend.
+generate: env ## Make the generated files anew: the CRD and the field reference
+	$(BIN)/python -m killpoint.api.generate
+
 check: env ## Check style, types, layers, locks and generated files: what CI checks
 	@failed=; \
 	for step in \

@@ -63,6 +63,8 @@ class World:
     ledger: Ledger
     now_ms: Callable[[], int]
     new_nonce: Callable[[], str]
+    incarnation: str = ""
+    """Of the process that drives, where attempts die with it. Empty where they outlive it: they are adopted."""
     mint_token: Callable[[str, str], str]
     """(run, attempt) → the bearer token under which payments attributes what the attempt does."""
 
@@ -157,7 +159,9 @@ class Engine:
                 return
             # The look below meets the same, and says so where it matters. The database is looked at all the same.
             payments = known.payments
-        seen = ServicesSeen(database=await self._database(), payments=payments)
+        seen = ServicesSeen(
+            database=await self._database(), payments=payments, harness=self._world.incarnation
+        )
         if known is None or changes(known, seen):
             await self._append(seen)
 

@@ -171,8 +171,8 @@ MUTATIONS = (
     Mutation(
         name="retries have no end",
         file="core/decide.py",
-        before="        and take.id.retry < situation.experiment.limits.inconclusive_retries\n",
-        after="        and take.id.retry < 9\n",
+        before="(situation.state, take) <= situation.experiment.limits.inconclusive_retries\n",
+        after="(situation.state, take) <= 9\n",
         caught_by=(f"{ENGINE}::test_only_infrastructure_is_retried_and_a_bounded_number_of_times",),
     ),
     Mutation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import io
 import os
 import shlex
@@ -31,7 +32,7 @@ from killpoint.cli.archive import EVIDENCE_FILE, RunCard, cards, read_archive
 from killpoint.cli.choose import filtered, only_trial
 from killpoint.cli.exits import EXITS, Exit, Stop, say
 from killpoint.cli.local import LocalRun, Ran, run_locally
-from killpoint.cli.output import Format, rendered, write
+from killpoint.cli.output import Format, check_writable, rendered, write
 from killpoint.cli.plan import plan_text
 from killpoint.cli.progress import shown
 from killpoint.cli.status import status_text
@@ -40,8 +41,10 @@ from killpoint.core.state import JournalLostError
 from killpoint.core.summarize import JudgedTrial, summarize
 from killpoint.journal.archive import Archive, ArchiveError, run_of_archive
 from killpoint.journal.codec import CodecError
+from killpoint.local.attempts import RunFolder
 from killpoint.local.home import Home
 from killpoint.local.stack import installed_workloads
+from killpoint.local.substrate import is_executed
 from killpoint.local.workers import Mode
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Result
@@ -86,10 +89,21 @@ Keep = Annotated[bool, typer.Option("--keep", help="Keep the files of each trial
 
 def main() -> None:
     """The entry point of ``killpoint`` and ``kubectl-killpoint``."""
+    codecs.register_error("killpoint", plain_signs)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows "?", and nothing is lost
-            stream.reconfigure(errors="replace")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="killpoint")
     raise SystemExit(run_command(lambda: app(standalone_mode=False)))
+
+
+PLAIN = {"≠": "!=", "×": "x", "…": "...", "–": "-", "−": "-", "→": "->", "≤": "<=", "≥": ">="}
+
+
+def plain_signs(error: UnicodeError) -> tuple[str, int]:
+    """What a terminal that lacks a sign shows: other signs with the same meaning, never one that means another."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(PLAIN.get(sign, "~") for sign in error.object[error.start : error.end]), error.end
 
 
 def run_command(command: Callable[[], object]) -> int:
@@ -141,6 +155,7 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew even if this very run was broken off.")] = False,
 ) -> int:
     """Run an experiment on this machine; the same command goes on with one that was broken off."""
+    check_writable(report)
     document, experiment = _loaded(file)
     ran = _run(
         file,
@@ -260,7 +275,12 @@ def replay(
 @app.command()
 def status() -> int:
     """List the runs on this machine and how far they are."""
-    print(status_text(list(cards(_home().state / "runs"))))  # noqa: T201 - the result
+    home = _home()
+    found = list(cards(home.state / "runs"))
+    running = {
+        card.run for card in found if card.state != "ended" and is_executed(RunFolder(folder=home.run(card.run)))
+    }
+    print(status_text(found, running))  # noqa: T201 - the result
     return Exit.PASS
 
 
@@ -324,11 +344,12 @@ def _without_secrets(arguments: list[str]) -> list[str]:
 
 
 def _interruptible(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end. SIGTERM ends it as Ctrl-C does: everything that was started is ended first. Raises Stop."""
+    """Run to the end. SIGTERM and SIGHUP end it as Ctrl-C does: everything that was started is ended first. Raises Stop."""
 
     async def guarded() -> T:
         task = asyncio.ensure_future(work)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal ends it in order, too
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         return await task
 
     try:

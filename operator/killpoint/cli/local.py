@@ -202,6 +202,7 @@ async def _engine(request: LocalRun, stack: LocalStack, card: RunCard) -> _Engin
         ledger=stack.ledger,
         now_ms=_now_ms,
         new_nonce=lambda: secrets.token_hex(8),
+        incarnation=secrets.token_hex(4),
         mint_token=mint,
     )
     return _Engine(engine=Engine(request.experiment, card.run, world), journal=journal)

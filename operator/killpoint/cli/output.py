@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from enum import StrEnum
 from pathlib import Path
 
@@ -46,10 +47,20 @@ def _status(summary: ExperimentSummary) -> object:
     return status_of(summary).model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+def check_writable(path: Path | None) -> None:
+    """See, before a long run, that a file can be written at its end. Raises Stop."""
+    if path is None:
+        return
+    folder = path.parent
+    if not folder.is_dir():
+        raise Stop(Exit.INVALID, f"--report {path}: there is no folder {folder}; make it, or name another file")
+    if not os.access(path if path.exists() else folder, os.W_OK) or path.is_dir():
+        raise Stop(Exit.INVALID, f"--report {path}: it cannot be written; name another file")
+
+
 def write(path: Path, text: str) -> None:
     """Write a file that was asked for. Raises Stop with what to do about it."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)

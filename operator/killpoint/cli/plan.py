@@ -8,6 +8,7 @@ from killpoint.core.plan import attempts_of, plan
 from killpoint.model.cells import Cell
 from killpoint.model.experiment import Experiment
 from killpoint.model.rules import rule_for
+from killpoint.report.words import count
 
 
 def plan_text(experiment: Experiment) -> str:
@@ -48,9 +49,9 @@ def _row(experiment: Experiment, cell: Cell, axes: list[str]) -> tuple[str, ...]
 def _totals(experiment: Experiment, cells: tuple[Cell, ...], undiscovered: tuple[Cell, ...]) -> list[str]:
     trials = sum(cell.trials for cell in cells)
     attempts = sum(attempts_of(cell) * cell.trials for cell in cells)
-    lines = [
-        f"{len(cells)} cells, {trials} trials, {attempts} attempts, {experiment.parallelism} trials at a time.",
-    ]
+    counts = ", ".join([count(len(cells), "cell"), count(trials, "trial"), count(attempts, "attempt")])
+    least = "At least " if undiscovered else ""
+    lines = [f"{least}{counts}; {count(experiment.parallelism, 'trial')} at a time."]
     if undiscovered:
         lines.append(f'{len(undiscovered)} cells at "*" unfold into one for each point that their controls pass.')
     lines += [f"Left out: {sentence}" for sentence in experiment.left_out]

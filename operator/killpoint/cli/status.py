@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from killpoint.cli.archive import RunCard
 
 
-def status_text(runs: Sequence[RunCard]) -> str:
-    """One line a run, newest first."""
+def status_text(runs: Sequence[RunCard], running: Collection[str]) -> str:
+    """One line a run, newest first. ``running``: the ids of those that a killpoint executes now."""
     if not runs:
         return "No runs yet. Start with: killpoint run experiments/crash-table.yaml"
     rows = [("RUN", "EXPERIMENT", "STARTED", "STATE", "RESULT", "TRIALS")]
@@ -18,13 +18,15 @@ def status_text(runs: Sequence[RunCard]) -> str:
             card.run,
             card.experiment + (" (a part)" if card.narrowed else ""),
             datetime.fromtimestamp(card.started_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
-            "ended" if card.state == "ended" else "running or interrupted",
+            "ended" if card.state == "ended" else "running" if card.run in running else "interrupted",
             card.result or "-",
             f"{card.judged}/{card.trials}",
         )
         for card in runs
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    interrupted = [card for card in runs if card.state != "ended" and card.run not in running]
+    hint = [f"An interrupted run goes on with: killpoint run {interrupted[0].file}"] if interrupted else []
     return "\n".join(
         "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    ) + "".join(f"\n\n{line}" for line in hint)

@@ -24,8 +24,10 @@ from killpoint.model.findings import Cause, Judgement
 from killpoint.model.observations import Observation, Observed
 from killpoint.model.rules import rule_for
 
-RETRIED_CAUSES = frozenset({Cause.INFRASTRUCTURE, Cause.LEDGER})
+RETRIED_CAUSES = frozenset({Cause.INFRASTRUCTURE, Cause.LEDGER, Cause.INTERRUPTED})
 """Nothing that the worker or its framework did."""
+TAKES_MAX = 100
+"""Of one trial, interrupted ones included."""
 ABORTED = "the experiment was aborted (spec.abort)"
 OVERDUE = "the run is past its deadline (limits.deadlineSeconds)"
 
@@ -303,7 +305,18 @@ def _wants_retry(situation: Situation, take: TrialState, cell: Cell) -> bool:
         and not judgement.conclusive
         and met(judgement, rule_for(cell, situation.experiment.rules)) is None
         and any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)
-        and take.id.retry < situation.experiment.limits.inconclusive_retries
+        and _spoiled_takes(situation.state, take) <= situation.experiment.limits.inconclusive_retries
+        and take.id.retry < TAKES_MAX
+    )
+
+
+def _spoiled_takes(state: RunState, last: TrialState) -> int:
+    """How many takes infrastructure has spoiled. Those that killpoint's own end broke off are no fault to count."""
+    takes = (state.trials[replace(last.id, retry=retry)] for retry in range(last.id.retry + 1))
+    return sum(
+        take.judgement is not None
+        and all(finding.cause is not Cause.INTERRUPTED for finding in take.judgement.findings)
+        for take in takes
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from killpoint.core.points import SIGKILL_EXIT, SIGTERM_EXIT, failure_of, landed
 from killpoint.model.evidence import (
+    INTERRUPTION,
     AttemptEnd,
     AttemptEvidence,
     Effect,
@@ -146,7 +147,8 @@ def _lost_attempt(end: AttemptEnd) -> Cause | None:
 def _attempts(evidence: TrialEvidence) -> Iterator[Finding]:
     """What is wrong with an attempt itself, whatever the ledger shows."""
     for disturbance in evidence.disturbances:
-        yield _inconclusive(Cause.INFRASTRUCTURE, disturbance)
+        cause = Cause.INTERRUPTED if disturbance == INTERRUPTION else Cause.INFRASTRUCTURE
+        yield _inconclusive(cause, disturbance)
     if not evidence.attempts:
         yield _inconclusive(Cause.INFRASTRUCTURE, "no attempt was ever started")
     for attempt in evidence.attempts:

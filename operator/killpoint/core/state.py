@@ -26,6 +26,7 @@ from killpoint.model.events import (
     TrialJudged,
 )
 from killpoint.model.evidence import (
+    INTERRUPTION,
     AttemptEnd,
     AttemptEvidence,
     Ordered,
@@ -210,6 +211,8 @@ def changes(before: ServicesSeen | None, now: ServicesSeen) -> tuple[str, ...]:
     """Which services are another incarnation than before, in words."""
     if before is None:
         return ()
+    if before.harness != now.harness:
+        return (INTERRUPTION,)  # a new process brings its services anew, too
     words = {
         "database": "the database was started anew, or broke off its sessions, while the trial ran",
         "payments": "the payments service was started anew while the trial ran",

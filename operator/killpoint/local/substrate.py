@@ -323,6 +323,17 @@ class LocalSubstrate:
                 self._end(attempt, Ended(reason=EndReason.VANISHED, at_ms=_now_ms(), fault=reason))
 
 
+def is_executed(run: RunFolder) -> bool:
+    """Whether a harness executes a run now."""
+    if not run.lock.exists():
+        return False
+    lock = FileLock(run.lock)
+    try:
+        return not lock.try_exclusive()
+    finally:
+        lock.close()
+
+
 def _only_one(run: RunFolder) -> FileLock:
     """The lock by which one harness executes a run. Raises RunInUse."""
     lock = FileLock(run.lock)

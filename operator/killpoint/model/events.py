@@ -28,6 +28,8 @@ class ServicesSeen:
 
     database: str
     payments: str
+    harness: str = ""
+    """Of the process that drives the run, where attempts die with it; empty where they outlive it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

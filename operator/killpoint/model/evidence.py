@@ -198,6 +198,10 @@ class Ordered:
     currency: str = ""
 
 
+INTERRUPTION = "killpoint was interrupted while the trial ran"
+"""The disturbance that is nobody's fault."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialEvidence:
     """Everything known of one trial: what a judgement is made from, and all that it is made from."""

@@ -38,6 +38,8 @@ class Cause(StrEnum):
     POINT_UNKNOWN = "point-unknown"
     INFRASTRUCTURE = "infrastructure"
     """Nothing that the worker or the framework did: the trial is run again, a bounded number of times."""
+    INTERRUPTED = "interrupted"
+    """killpoint itself was stopped, and the attempts with it: the trial is run again, and that is no fault to count."""
     WORKER = "worker"
     LEDGER = "ledger"
     JUDGE = "judge"

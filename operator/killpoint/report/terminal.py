@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -251,9 +252,16 @@ def _totals(summary: ExperimentSummary, paper: Paper) -> Iterator[str]:
         "kills": f"{totals.kills_confirmed:,} of {totals.kills_planned:,} confirmed",
         f"{primary_action(summary)}s": ledger_words(summary),
     }
+    if totals.set_apart:
+        lines["set apart"] = _reasons_apart(summary)
     label = max(len(name) for name in lines)
     for name, text in lines.items():
         yield from paper.wrap(printable(text), indent=name.ljust(label) + GAP, hanging=" " * label + GAP)
+
+
+def _reasons_apart(summary: ExperimentSummary) -> str:
+    reasons = Counter(record.set_apart for cell in summary.cells for record in cell.trials if record.set_apart)
+    return "; ".join(f"{number} {TIMES} {shorten(reason, LABEL_MAX * 2)}" for reason, number in reasons.most_common())
 
 
 def _cells(summary: ExperimentSummary, paper: Paper, *, mark_: Mark, title: str) -> Iterator[str]:

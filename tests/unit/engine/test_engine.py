@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -417,6 +418,24 @@ def _start_payments_anew(sim: Sim, *, at_launch: int) -> None:
             sim.target.boot = "boot-2"
 
     sim.substrate.launch = launch_and_restart  # type: ignore[assignment,method-assign]
+
+
+def test_interruptions_of_killpoint_use_up_no_retries() -> None:
+    """Stopped and started again more often than infrastructure may fail: the run goes on all the same."""
+    sim = Sim(experiment(cell(key="stable", at=("charge.after",)), limits=replace(LIMITS, inconclusive_retries=0)))
+    incarnations = itertools.count(1)
+    sim.incarnation = lambda: f"process-{next(incarnations)}"
+    crashes = 0
+
+    def crash(_: AttemptId) -> bool:
+        nonlocal crashes
+        crashes += 1
+        return crashes <= 4
+
+    sim.substrate.crash_after_launch = crash
+    summary = summary_of(sim.run())
+    assert summary.result is Result.PASS
+    assert summary.totals.retries > LIMITS.inconclusive_retries
 
 
 def test_a_ledger_that_never_answers_is_inconclusive_not_empty() -> None:

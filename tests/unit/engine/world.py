@@ -365,6 +365,8 @@ class Sim:
     experiment: Experiment
     clock: Clock = field(default_factory=Clock)
     steps: int = 0
+    incarnation: Callable[[], str] = lambda: ""
+    """Of each engine's process; empty where attempts outlive it."""
 
     def __post_init__(self) -> None:
         self.journal = FakeJournal(clock=self.clock)
@@ -379,6 +381,7 @@ class Sim:
             ledger=self.target,
             now_ms=self.clock.now,
             new_nonce=lambda: f"nonce-{next(self._nonces)}",
+            incarnation=self.incarnation(),
             mint_token=lambda run, attempt: f"token-of-{run}-{attempt}",
         )
         return Engine(self.experiment, "j1", world)
