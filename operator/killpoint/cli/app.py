@@ -7,13 +7,12 @@ import codecs
 import io
 import os
 import shlex
-import signal
 import sys
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -30,8 +29,12 @@ from killpoint.api.v1alpha1.spec import CrashExperiment
 from killpoint.cli import doctor as doctor_
 from killpoint.cli.archive import EVIDENCE_FILE, RunCard, cards, read_archive
 from killpoint.cli.choose import filtered, only_trial
+from killpoint.cli.cluster import commands as cluster_commands
+from killpoint.cli.cluster.target import Target, target_of
 from killpoint.cli.exits import EXITS, Exit, Stop, say
+from killpoint.cli.interrupts import interruptible
 from killpoint.cli.local import LocalRun, Ran, run_locally
+from killpoint.cli.options import Context, InCluster, Kubeconfig, Namespace
 from killpoint.cli.output import Format, check_writable, rendered, write
 from killpoint.cli.plan import plan_text
 from killpoint.cli.progress import shown
@@ -51,7 +54,9 @@ from killpoint.model.findings import Result
 from killpoint.model.summary import ExperimentSummary
 from killpoint.ports import FencedError, Impediment, JournalUnavailableError
 
-T = TypeVar("T")
+LOCAL_ONLY = ("dsn", "filter", "keep", "mode")
+"""Options of ``run`` that mean nothing in a cluster."""
+INTERRUPTED = "interrupted: nothing is left running. The same command goes on from here."
 
 app = typer.Typer(
     name="killpoint",
@@ -144,6 +149,7 @@ def _root(*, version: Annotated[bool, typer.Option("--version", help="Print the 
 
 @app.command()
 def run(
+    given: typer.Context,
     file: ExperimentFile,
     *,
     output: Output = Format.TABLE,
@@ -152,10 +158,29 @@ def run(
     filter: Filter = None,  # noqa: A002 - the option's name
     mode: ModeOption = Mode.AUTO,
     keep: Keep = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew even if this very run was broken off.")] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh", help="Start anew even if this very run was broken off; in a cluster, even if it is over."
+        ),
+    ] = False,
+    cluster: InCluster = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="In a cluster: Ctrl-C leaves the experiment running.")
+    ] = False,
 ) -> int:
-    """Run an experiment on this machine; the same command goes on with one that was broken off."""
+    """Run an experiment on this machine, or in a cluster; the same command goes on with one that was broken off."""
     check_writable(report)
+    target = target_of(cluster=cluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
+    if target is not None:
+        _refuse(given, LOCAL_ONLY, "runs on this machine")
+        document, _ = _loaded(file, Where.CLUSTER)
+        archive = cluster_commands.run(document, target, fresh=fresh, detach=detach)
+        return _finished(_summary(archive), output, report)
+    _refuse(given, ("detach",), "runs in a cluster")
     document, experiment = _loaded(file)
     ran = _run(
         file,
@@ -216,11 +241,16 @@ def report(
     to: Annotated[
         Path | None, typer.Option("--to", help="Write to this file instead of stdout.", show_default=False)
     ] = None,
+    report: Report = None,
+    cluster: InCluster = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
 ) -> int:
-    """Show a stored run again, in any form."""
-    archive = _archive(name, evidence)
-    document = from_fields(archive.document)
-    summary = summarize(run_of_archive(archive, rules_of(document.spec.expect)), archive.provenance)
+    """Show a stored run again, or an experiment of a cluster that is over, in any form."""
+    target = target_of(cluster=cluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
+    summary = _summary(_archive(name, evidence) if target is None else _archive_of(name, evidence, target))
+    _write_report(summary, report)
     _emit(summary, output, to)
     return Exit.PASS
 
@@ -238,10 +268,16 @@ def judge(
         Path | None, typer.Option("--evidence", help="A file of evidence instead.", show_default=False)
     ] = None,
     output: Output = Format.TABLE,
+    cluster: InCluster = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
 ) -> int:
     """Judge stored evidence again, by this killpoint's judges and by the expectations of a file. Runs nothing."""
     document, _ = _loaded(expect)
-    archive = _archive(name or document.metadata.name, evidence)
+    target = target_of(cluster=cluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
+    wanted = name or document.metadata.name
+    archive = _archive(wanted, evidence) if target is None else _archive_of(wanted, evidence, target)
     rules = rules_of(document.spec.expect)
     stored = run_of_archive(archive, rules)
     if rules and not any(rule.matches(cell) for rule in rules for cell, _ in stored.cells):
@@ -273,10 +309,23 @@ def replay(
 
 
 @app.command()
-def status() -> int:
-    """List the runs on this machine and how far they are."""
+def status(
+    name: Annotated[
+        str | None, typer.Argument(help="Only this experiment, or the run of this id; all if left out.")
+    ] = None,
+    *,
+    cluster: InCluster = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> int:
+    """List the runs on this machine, or the experiments of a cluster, and how far they are."""
+    target = target_of(cluster=cluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
+    if target is not None:
+        print(cluster_commands.status(name, target))  # noqa: T201 - the result
+        return Exit.PASS
     home = _home()
-    found = list(cards(home.state / "runs"))
+    found = [card for card in cards(home.state / "runs") if name in {None, card.run, card.experiment}]
     running = {
         card.run for card in found if card.state != "ended" and is_executed(RunFolder(folder=home.run(card.run)))
     }
@@ -329,7 +378,7 @@ def _run(
         narrowed=narrowed,
     )
     with shown(Console(stderr=True)) as show:
-        return _interruptible(run_locally(request, show))
+        return interruptible(run_locally(request, show), INTERRUPTED)
 
 
 def _without_secrets(arguments: list[str]) -> list[str]:
@@ -343,28 +392,30 @@ def _without_secrets(arguments: list[str]) -> list[str]:
     return kept
 
 
-def _interruptible(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end. SIGTERM and SIGHUP end it as Ctrl-C does: everything that was started is ended first. Raises Stop."""
-
-    async def guarded() -> T:
-        task = asyncio.ensure_future(work)
-        for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal ends it in order, too
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        return await task
-
-    try:
-        return asyncio.run(guarded())
-    except (KeyboardInterrupt, asyncio.CancelledError) as error:
-        message = "interrupted: nothing is left running. The same command goes on from here."
-        raise Stop(Exit.INTERRUPTED, message) from error
-
-
 def _finished(summary: ExperimentSummary, output: Format, report: Path | None) -> int:
+    _write_report(summary, report)
+    _emit(summary, output, None)
+    return EXITS[summary.result or Result.INCONCLUSIVE]
+
+
+def _write_report(summary: ExperimentSummary, report: Path | None) -> None:
     if report is not None:
         write(report, rendered(summary, Format.HTML))
         say(f"report: {report}")
-    _emit(summary, output, None)
-    return EXITS[summary.result or Result.INCONCLUSIVE]
+
+
+def _summary(archive: Archive) -> ExperimentSummary:
+    """What evidence comes to, by the expectations that the run had."""
+    document = from_fields(archive.document)
+    return summarize(run_of_archive(archive, rules_of(document.spec.expect)), archive.provenance)
+
+
+def _refuse(given: typer.Context, names: Sequence[str], where: str) -> None:
+    """Raises Stop where an option was given that has no meaning here. One from the environment is let be."""
+    for name in names:
+        source = given.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise Stop(Exit.INVALID, f"--{name} is for {where}")
 
 
 def _emit(summary: ExperimentSummary, output: Format, to: Path | None) -> None:
@@ -384,6 +435,15 @@ def _emit(summary: ExperimentSummary, output: Format, to: Path | None) -> None:
             raise Stop(
                 Exit.NOT_EXECUTED, f"the results cannot be written: {reason}. `killpoint report` shows them again."
             ) from error
+
+
+def _archive_of(name: str | None, evidence: Path | None, target: Target) -> Archive:
+    """The evidence of an experiment of a cluster. Raises Stop."""
+    if evidence is not None:
+        raise Stop(Exit.INVALID, "--evidence names a file, so that no cluster is needed: leave one of the two out")
+    if name is None:
+        raise Stop(Exit.INVALID, "which experiment? `killpoint status --cluster` lists those there are")
+    return cluster_commands.evidence(name, target)
 
 
 def _archive(name: str | None, evidence: Path | None) -> Archive:

@@ -253,7 +253,7 @@ def _totals(summary: ExperimentSummary, paper: Paper) -> Iterator[str]:
         f"{primary_action(summary)}s": ledger_words(summary),
     }
     if totals.set_apart:
-        lines["set apart"] = _reasons_apart(summary)
+        lines["apart"] = _reasons_apart(summary)
     label = max(len(name) for name in lines)
     for name, text in lines.items():
         yield from paper.wrap(printable(text), indent=name.ljust(label) + GAP, hanging=" " * label + GAP)

@@ -40,6 +40,7 @@ without a key in 25 trials and sent again under a new key in 24.
 trials   240 (60 controls): 188 exactly-once, 49 duplicate, 3 set apart
 kills    180 of 180 confirmed
 charges  237 ordered, 286 witnessed, 49 duplicate, 0 lost
+apart    3 × RuntimeError: dictionary changed size during iteration
 """
 
 
