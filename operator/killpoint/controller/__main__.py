@@ -18,8 +18,10 @@ from killpoint.local.errors import WorkloadsError
 def main() -> int:
     """Exit codes: 0 ended as asked, 1 the lease is lost, 2 the configuration is wrong, 3 what it needs is not there."""
     try:
-        identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
-        settings = Settings.from_environment(os.environ, own_namespace=own_namespace(), identity=identity)
+        namespace = own_namespace()
+        # A pod's name is its own: its container, started again, goes on with the lease that it had.
+        identity = socket.gethostname() + ("" if namespace else f"_{secrets.token_hex(4)}")
+        settings = Settings.from_environment(os.environ, own_namespace=namespace, identity=identity)
     except SettingsError as error:
         return _fail(error, 2)
     logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")

@@ -23,18 +23,20 @@ def test_places_are_limited_and_come_back() -> None:
 
 
 def test_a_place_that_comes_back_wakes_those_who_wait() -> None:
-    async def scenario() -> None:
+    async def scenario() -> bool:
         roster = Roster(places=1, clock=Clock())
         roster.place("a")
         seat = roster.sit("b")
         seat.rest()
         waiting = asyncio.create_task(seat.pause(30))
         await asyncio.sleep(0)
+        assert not waiting.done()
         roster.release("a")
         async with asyncio.timeout(1):
             await waiting
+        return roster.place("b")
 
-    asyncio.run(scenario())
+    assert asyncio.run(scenario())
 
 
 def test_ones_own_place_that_comes_back_wakes_nobody() -> None:
