@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -219,7 +218,3 @@ def test_a_namespace_can_be_deleted_with_a_run_in_it(operator: Operator, experim
     # The fixtures delete it once more.
     name = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": experiments.kubectl.namespace}}
     experiments.kubectl("create", "--filename=-", manifest=name)
-
-
-def test_the_crd_is_the_one_in_the_repository() -> None:
-    assert Path(CRD).is_file()

@@ -218,7 +218,7 @@ class Daemon:
             await self._report(standing)
         except ApiRefused as refused:
             # The run is well. Its last status is written until it is taken, and the trouble comes up there.
-            _log.error("experiment %s: its status was refused: %s", self._subject, refused)  # noqa: TRY400 - it says all
+            _log.error("experiment %s: its status was refused: %s", self._subject, refused)
         self._shown, self._standing = sequence, standing
 
     async def _report(self, standing: Standing | None) -> None:
