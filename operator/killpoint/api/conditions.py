@@ -82,7 +82,8 @@ def _said(summary: ExperimentSummary, standing: Standing | None) -> Iterator[_Sa
     yield _Said(type="Passed", status=_passed(result), reason=reason, message=_so_far(summary) if running else why)
     going_on = running and not stalled
     yield _Said(type="Reconciling", status=_known(going_on), reason=reason, message=why if standing else progress)
-    yield _Said(type="Stalled", status=_known(stalled), reason=reason, message=why if stalled else NOTHING_IN_THE_WAY)
+    in_the_way = why if standing or stalled else NOTHING_IN_THE_WAY
+    yield _Said(type="Stalled", status=_known(stalled), reason=reason, message=in_the_way)
     yield _faults(summary)
 
 

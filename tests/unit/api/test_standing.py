@@ -90,3 +90,9 @@ def test_kills_that_an_abort_left_out_are_not_called_missing() -> None:
     aborted = replace(running(), result=Result.INCONCLUSIVE, aborted=True)
     totals = replace(aborted.totals, kills_planned=9, kills_confirmed=4)
     assert told(replace(aborted, totals=totals))["FaultConfirmed"] == ("False", "Aborted")
+
+
+def test_what_it_waits_for_is_not_called_nothing() -> None:
+    waits = Standing(reason="PodsWaiting", message="pod a has no node")
+    assert messages(running(), waits)["Stalled"] == "pod a has no node"
+    assert messages(running())["Stalled"] == "nothing stands in its way"
