@@ -19,6 +19,9 @@ pytestmark = pytest.mark.mutation
 
 ROOT = Path(__file__).parents[2]
 ENGINE = "tests/unit/engine/test_engine.py"
+METHODS = "tests/unit/engine/test_methods.py"
+QUIET = "tests/unit/engine/test_quiet.py"
+CRASHES = "tests/unit/engine/test_crashes.py"
 JUDGE = "tests/unit/core/test_judge.py"
 CONTRACT = "tests/unit/core/test_contract.py"
 
@@ -100,7 +103,7 @@ MUTATIONS = (
         file="core/points.py",
         before="            asked = attempt.kill_requested and attempt.parked_ms is not None\n",
         after="            asked = True\n",
-        caught_by=(f"{ENGINE}::test_a_pod_that_somebody_else_deleted_is_not_our_kill",),
+        caught_by=(f"{METHODS}::test_a_pod_that_somebody_else_deleted_is_not_our_kill",),
     ),
     Mutation(
         name="a point in the wrong place: before is not checked against the request log",
@@ -131,21 +134,21 @@ MUTATIONS = (
         file="core/decide.py",
         before="    if view.in_flight:\n",
         after="    if view.in_flight > 99:\n",
-        caught_by=(f"{ENGINE}::test_requests_in_flight_are_not_quiet",),
+        caught_by=(f"{QUIET}::test_requests_in_flight_are_not_quiet",),
     ),
     Mutation(
         name="a barrier is removed: open sessions are no reason to wait",
         file="core/decide.py",
         before="        if sessions:\n",
         after="        if sessions > 99:\n",
-        caught_by=(f"{ENGINE}::test_a_session_that_stays_open_is_not_quiet",),
+        caught_by=(f"{QUIET}::test_a_session_that_stays_open_is_not_quiet",),
     ),
     Mutation(
         name="stale evidence: the ledger is not read again at the end",
         file="engine.py",
         before="        late = await self._late_effects()\n",
         after="        late: list[Event] = []\n",
-        caught_by=(f"{ENGINE}::test_what_is_committed_after_a_judgement_reopens_the_trial",),
+        caught_by=(f"{QUIET}::test_what_is_committed_after_a_judgement_reopens_the_trial",),
     ),
     Mutation(
         name="stale evidence: a disturbed trial is judged as if nothing had happened",
@@ -166,14 +169,14 @@ MUTATIONS = (
         file="core/decide.py",
         before="        and any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)\n",
         after="",
-        caught_by=(f"{ENGINE}::test_only_infrastructure_is_retried_and_a_bounded_number_of_times",),
+        caught_by=(f"{QUIET}::test_only_infrastructure_is_retried_and_a_bounded_number_of_times",),
     ),
     Mutation(
         name="retries have no end",
         file="core/decide.py",
         before="(situation.state, take) <= situation.experiment.limits.inconclusive_retries\n",
         after="(situation.state, take) <= 9\n",
-        caught_by=(f"{ENGINE}::test_only_infrastructure_is_retried_and_a_bounded_number_of_times",),
+        caught_by=(f"{QUIET}::test_only_infrastructure_is_retried_and_a_bounded_number_of_times",),
     ),
     Mutation(
         name="the act comes before its intent",
@@ -186,7 +189,7 @@ MUTATIONS = (
             "        await self._launch([start.attempt for start in starts])\n"
             "        if records or intents:\n            await self._append(*records, *intents)\n"
         ),
-        caught_by=(f"{ENGINE}::test_killed_at_any_boundary_of_the_journal_it_ends_with_the_same_evidence",),
+        caught_by=(f"{CRASHES}::test_killed_at_any_boundary_of_the_journal_it_ends_with_the_same_evidence",),
     ),
     Mutation(
         name="an attempt that was launched is launched again after a crash under another name",
@@ -196,7 +199,7 @@ MUTATIONS = (
             "        yield Start(attempt=replace(attempt.id, number=attempt.id.number + 1),"
             " action=attempt.action, scheduled=attempt.scheduled)\n"
         ),
-        caught_by=(f"{ENGINE}::test_killed_at_any_boundary_of_the_journal_it_ends_with_the_same_evidence",),
+        caught_by=(f"{CRASHES}::test_killed_at_any_boundary_of_the_journal_it_ends_with_the_same_evidence",),
     ),
     Mutation(
         name="the nonce is not looked at",
@@ -272,7 +275,7 @@ MUTATIONS = (
         file="core/decide.py",
         before="    yield from (Release(attempt=attempt.id) for attempt in frozen)\n    if not frozen:\n",
         after="    if True:\n",
-        caught_by=(f"{ENGINE}::test_a_frozen_attempt_goes_on_after_another_took_over",),
+        caught_by=(f"{METHODS}::test_a_frozen_attempt_goes_on_after_another_took_over",),
     ),
 )
 

@@ -20,7 +20,7 @@ from killpoint.journal.archives import keep_archive, kept_archive
 from killpoint.journal.postgres import migrate
 from killpoint.ports import JournalUnavailableError
 from tests.integration.journal.conftest import Journals
-from tests.unit.engine.test_engine import PROVENANCE
+from tests.unit.engine.telling import PROVENANCE
 from tests.unit.engine.world import Sim, cell, experiment
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]

@@ -23,7 +23,7 @@ from killpoint.model.cells import AttemptId
 from killpoint.ports import FencedError, JournalUnavailableError, LedgerUnavailableError
 from tests.unit.controller.fakes import FakeObjects
 from tests.unit.controller.objects import UID, experiment
-from tests.unit.engine.test_engine import PROVENANCE
+from tests.unit.engine.telling import PROVENANCE
 from tests.unit.engine.world import Flaw, Sim, cell
 from tests.unit.engine.world import experiment as sim_experiment
 

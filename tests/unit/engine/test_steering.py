@@ -15,7 +15,7 @@ from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Result
 from killpoint.model.summary import ExperimentSummary
 from killpoint.ports import LedgerUnavailableError
-from tests.unit.engine.test_engine import PROVENANCE
+from tests.unit.engine.telling import PROVENANCE
 from tests.unit.engine.world import Crash, Flaw, Sim, cell, experiment
 
 HOUR_MS = 3_600_000
