@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import secrets
 import time
@@ -49,7 +50,11 @@ def apply(kubectl: Kubectl, name: str, **spec: object) -> None:
 
 
 def completed(kubectl: Kubectl, name: str, *, seconds_max: float) -> dict[str, Any]:
-    """The status at the end."""
+    """The status at the end.
+
+    It has a deadline of its own, later than that of pytest's watchdog, which ends the process and cleans nothing up.
+    """
+    faulthandler.cancel_dump_traceback_later()
     deadline = time.monotonic() + seconds_max
     while True:
         status: dict[str, Any] = kubectl.get("cexp", name).get("status", {})
