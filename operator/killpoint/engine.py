@@ -109,6 +109,8 @@ class Engine:
             await self._append(RunSuspended() if self._experiment.suspended else RunContinued())
         await self._see_services()
         situation = await self._look()
+        if await self._answered_anew(situation):
+            return self._step(0.0)
         actions = decide(situation)
         progressed = await self._carry_out(actions)
         over = self._state.result is not None
@@ -150,20 +152,33 @@ class Engine:
     # --- seeing ------------------------------------------------------------------------------------------------
 
     async def _see_services(self) -> None:
-        """Note when a shared service is another incarnation than before: what ran meanwhile is disturbed."""
+        """Note when the database is another incarnation than before: what ran meanwhile is disturbed.
+
+        Payments is asked once; from then on each view of its ledger says which start of it has answered.
+        """
         known = self._state.services
         try:
-            payments = await self._world.ledger.incarnation()
+            payments = known.payments if known is not None else await self._world.ledger.incarnation()
         except LedgerUnavailableError:
-            if known is None:
-                return
-            # The look below meets the same, and says so where it matters. The database is looked at all the same.
-            payments = known.payments
-        seen = ServicesSeen(
-            database=await self._database(), payments=payments, harness=self._world.incarnation
+            return  # the look below meets the same, and says so where it matters
+        await self._note(
+            ServicesSeen(database=await self._database(), payments=payments, harness=self._world.incarnation)
         )
-        if known is None or changes(known, seen):
-            await self._append(seen)
+
+    async def _answered_anew(self, situation: Situation) -> bool:
+        """Whether payments was started anew since it was last seen. Nothing may be decided before that is noted."""
+        known = self._state.services
+        boots = {view.boot for view in situation.observed.ledgers.values()}
+        if known is None or boots <= {known.payments}:
+            return False
+        return await self._note(replace(known, payments=next(iter(boots - {known.payments}))))
+
+    async def _note(self, seen: ServicesSeen) -> bool:
+        known = self._state.services
+        if known is not None and not changes(known, seen):
+            return False
+        await self._append(seen)
+        return True
 
     async def _database(self) -> str:
         """The database's incarnation. That this engine has another session than the one before it disturbs nobody."""

@@ -128,7 +128,12 @@ FLAWS = (
         words="it was past its deadline and was killed by the harness",
     ),
     Flaw(name="charges-twice", at="charge.before", verdict="duplicate", words="stands 2 times"),
-    Flaw(name="leaves-a-child", at="charge.before", verdict="duplicate", words="stands 2 times"),
+    Flaw(
+        name="leaves-a-child",
+        at="charge.before",
+        verdict="exactly-once",
+        words="each ordered operation stands once, and the run finished",
+    ),
     Flaw(name="charges-another-amount", at="charge.before", verdict="wrong-payload", words=" EUR instead of "),
     Flaw(
         name="charges-another-amount-under-its-key",
@@ -270,4 +275,5 @@ def test_the_whole_of_it_fails(caught: Caught) -> None:
         if not cell["control"]
     }
     assert met.pop("none") == "True"
+    assert met.pop("leaves-a-child") == "True", "the child was ended with its attempt, before it could charge"
     assert "True" not in met.values()

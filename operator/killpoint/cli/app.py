@@ -393,8 +393,10 @@ def _without_secrets(arguments: list[str]) -> list[str]:
 
 
 def _finished(summary: ExperimentSummary, output: Format, report: Path | None) -> int:
-    _write_report(summary, report)
-    _emit(summary, output, None)
+    try:
+        _write_report(summary, report)
+    finally:  # neither a report that cannot be written nor a closed stdout costs the other
+        _emit(summary, output, None)
     return EXITS[summary.result or Result.INCONCLUSIVE]
 
 

@@ -37,6 +37,8 @@ from killpoint.model.tokens import mint_token
 
 CARD_SECONDS = 1.0
 """How often the run's card is written while trials go on."""
+SHOW_SECONDS = 0.1
+"""How often progress is counted: passes come faster than anybody reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,14 +211,18 @@ async def _engine(request: LocalRun, stack: LocalStack, card: RunCard) -> _Engin
 
 
 def _on_step(show: Show, folder: Path, card: RunCard) -> Callable[[Step], None]:
-    written = 0.0
+    shown = written = 0.0
 
     def on_step(step: Step) -> None:
-        nonlocal written
+        nonlocal shown, written
+        over = step.wake_after_seconds is None
+        if time.monotonic() - shown < SHOW_SECONDS and not over:
+            return
+        shown = time.monotonic()
         count = Count.of(step)
         show.trials(count)
-        if time.monotonic() - written > CARD_SECONDS:
-            written = time.monotonic()
+        if shown - written > CARD_SECONDS:
+            written = shown
             write_card(folder, replace(card, judged=count.judged, trials=count.trials))
 
     return on_step

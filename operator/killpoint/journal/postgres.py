@@ -24,10 +24,13 @@ _READ = """
 SELECT sequence, (extract(epoch FROM at) * 1000)::bigint, kind, document::text
 FROM events WHERE run = %s AND sequence > %s ORDER BY sequence
 """
+# One statement, and so one transaction: the run's row is locked until the events are durable. Without the row, or under
+# another epoch, nothing is inserted.
 _APPEND = """
+WITH fence AS (SELECT FROM runs WHERE id = %(run)s AND epoch = %(epoch)s FOR UPDATE)
 INSERT INTO events (run, sequence, epoch, kind, document)
 SELECT %(run)s, %(last)s + row.number, %(epoch)s, row.kind, row.document::jsonb
-FROM unnest(%(kinds)s::text[], %(documents)s::text[]) WITH ORDINALITY AS row (kind, document, number)
+FROM fence, unnest(%(kinds)s::text[], %(documents)s::text[]) WITH ORDINALITY AS row (kind, document, number)
 ORDER BY row.number
 RETURNING sequence, (extract(epoch FROM at) * 1000)::bigint
 """
@@ -101,8 +104,7 @@ class PostgresJournal:
         encoded = [encode(event) for event in events]
         if not encoded:
             return []
-        async with self._connected() as connection, connection.transaction():
-            await self._check_fence(connection)
+        async with self._connected() as connection:
             cursor = await connection.execute(
                 _APPEND,
                 {
@@ -114,6 +116,8 @@ class PostgresJournal:
                 },
             )
             rows = sorted(await cursor.fetchall())
+        if not rows:
+            raise FencedError(f"run {self._run} was taken over by another killpoint; this one stops")
         self._last = rows[-1][0]
         return [
             Recorded(sequence=sequence, at_ms=at_ms, event=event)
@@ -126,13 +130,6 @@ class PostgresJournal:
             await connection.execute(
                 "UPDATE runs SET ended_at = coalesce(ended_at, clock_timestamp()) WHERE id = %s", (self._run,)
             )
-
-    async def _check_fence(self, connection: psycopg.AsyncConnection[TupleRow]) -> None:
-        row = await (
-            await connection.execute("SELECT epoch FROM runs WHERE id = %s FOR UPDATE", (self._run,))
-        ).fetchone()
-        if self._epoch is None or row is None or row[0] != self._epoch:
-            raise FencedError(f"run {self._run} was taken over by another killpoint; this one stops")
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[psycopg.AsyncConnection[TupleRow]]:

@@ -73,16 +73,23 @@ def at_home_below(folder: Path) -> tuple[Process, ...]:
     """
     if sys.platform != "linux":
         return ()
-    prefix = f"HOME={folder}/".encode()
+    wanted = f"\0HOME={folder}/".encode()
     found = []
-    for entry in _PROC.iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            # Another user's process, or one that has just died.
-            with contextlib.suppress(OSError):
-                variables = (entry / "environ").read_bytes().split(b"\0")
-                process = identify(int(entry.name)) if any(one.startswith(prefix) for one in variables) else None
-                found += [process] if process else []
+    # Called at the end of each attempt: a machine may have hundreds of processes, with hundreds of variables each.
+    for name in os.listdir(_PROC):  # noqa: PTH208 - a Path for each would cost more than the look
+        if name.isdigit() and int(name) != os.getpid() and wanted in _variables(name):
+            process = identify(int(name))
+            found += [process] if process else []
     return tuple(found)
+
+
+def _variables(pid: str) -> bytes:
+    """The environment that a process was started with, each variable after a NUL."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:  # noqa: PTH123 - see above
+            return b"\0" + file.read()
+    except OSError:
+        return b""  # another user's process, or one that has just died
 
 
 def _birth(pid: int) -> str | None:

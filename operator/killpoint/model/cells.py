@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 CONTROL = "none"
 """The word that stands for "no kill" wherever a kill's name is shown or matched."""
@@ -104,12 +105,18 @@ class Cell:
     @property
     def id(self) -> str:
         """Eight hexadecimal digits from the non-default coordinates alone."""
-        text = json.dumps(self.coordinates.non_default(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        return _id_of(self.coordinates)
 
     @property
     def is_control(self) -> bool:
         return self.coordinates.kill.is_control
+
+
+@lru_cache(maxsize=8192)
+def _id_of(coordinates: Coordinates) -> str:
+    """Kept: it is asked for many times in each pass over a run."""
+    text = json.dumps(coordinates.non_default(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
