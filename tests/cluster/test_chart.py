@@ -146,9 +146,14 @@ def test_an_upgrade_keeps_passwords_data_and_the_experiment_that_runs(release: R
 
 
 def test_postgres_comes_back_with_its_data_and_experiments_go_on(release: Release) -> None:
+    """Also when it is deleted by force: the next one then starts while the last may still be running."""
     kubectl = release.kubectl
+    former = kubectl.get("pod", f"{NAME}-postgres-0")["metadata"]["uid"]
     kubectl("delete", "pod", f"{NAME}-postgres-0", "--grace-period=0", "--force")
     eventually(lambda: ready(kubectl, f"{NAME}-postgres-0"))
+    again = kubectl.get("pod", f"{NAME}-postgres-0")
+    assert again["metadata"]["uid"] != former
+    assert again["status"]["containerStatuses"][0]["restartCount"] == 0
     kubectl.apply(experiment("after-postgres", trials=1))
     complete(kubectl, "after-postgres")
     assert kubectl.get("cexp", "after-postgres")["status"]["result"] == "Pass"

@@ -2,6 +2,11 @@
 set -eu
 umask 077
 
+# One server at a time on the volume: a pod that is deleted by force may run on beside the next one. Whatever holds the
+# open file holds the lock, so it is given up when the server's last process is gone.
+exec 9> "${PGDATA%/*}/lock"
+flock 9
+
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   # Made aside and then put in place, so that a start that is killed leaves no half of it.
   rm -rf "$PGDATA.new"
@@ -13,7 +18,7 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
   mv "$PGDATA.new" "$PGDATA"
 fi
 
-# A killed server's. Another pod cannot be using the volume: a StatefulSet starts the next one when the last is gone.
+# A killed server's: no other has the lock.
 rm -f "$PGDATA/postmaster.pid"
 pg_ctl start --wait --timeout=600 --silent --options="-c unix_socket_directories='$PGHOST' -c listen_addresses=''"
 psql --quiet --no-psqlrc --set=ON_ERROR_STOP=1 --set=password="$KILLPOINT_POSTGRES_PASSWORD" \
