@@ -147,8 +147,8 @@ def _lost_attempt(end: AttemptEnd) -> Cause | None:
 def _attempts(evidence: TrialEvidence) -> Iterator[Finding]:
     """What is wrong with an attempt itself, whatever the ledger shows."""
     for disturbance in evidence.disturbances:
-        cause = Cause.INTERRUPTED if disturbance == INTERRUPTION else Cause.INFRASTRUCTURE
-        yield _inconclusive(cause, disturbance)
+        interrupted = disturbance == INTERRUPTION
+        yield _inconclusive(Cause.INTERRUPTED if interrupted else Cause.INFRASTRUCTURE, disturbance)
     if not evidence.attempts:
         yield _inconclusive(Cause.INFRASTRUCTURE, "no attempt was ever started")
     for attempt in evidence.attempts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from crewai.flow.flow import Flow, listen, start
 from pydantic import BaseModel
@@ -53,7 +53,7 @@ class Payload:
         return None
 
 
-_Base = Flow[ChargeState]
+_Base: TypeAlias = Flow[ChargeState]
 """Made once: it costs the framework more than all that a flow then does."""
 
 
