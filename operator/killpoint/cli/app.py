@@ -34,7 +34,7 @@ from killpoint.cli.cluster.target import Target, target_of
 from killpoint.cli.exits import EXITS, Exit, Stop, say
 from killpoint.cli.interrupts import interruptible
 from killpoint.cli.local import LocalRun, Ran, run_locally
-from killpoint.cli.options import Context, InCluster, Kubeconfig, Namespace
+from killpoint.cli.options import Context, ForCluster, InCluster, Kubeconfig, Namespace
 from killpoint.cli.output import Format, check_writable, rendered, write
 from killpoint.cli.plan import plan_text
 from killpoint.cli.progress import shown
@@ -196,9 +196,9 @@ def run(
 
 
 @app.command()
-def plan(file: ExperimentFile, *, filter: Filter = None) -> int:  # noqa: A002 - the option's name
+def plan(file: ExperimentFile, *, filter: Filter = None, cluster: ForCluster = False) -> int:  # noqa: A002 - the option's name
     """Show the cells, trials and attempts of an experiment; nothing is run."""
-    _, experiment = _loaded(file)
+    _, experiment = _loaded(file, _where(cluster=cluster))
     print(plan_text(filtered(experiment, filter or [])))  # noqa: T201 - the result
     return Exit.PASS
 
@@ -207,9 +207,7 @@ def plan(file: ExperimentFile, *, filter: Filter = None) -> int:  # noqa: A002 -
 def validate(
     file: ExperimentFile,
     *,
-    cluster: Annotated[
-        bool, typer.Option("--cluster", help="For a cluster: what its API server and its operator would refuse.")
-    ] = False,
+    cluster: ForCluster = False,
     replaces: Annotated[
         Path | None,
         typer.Option(
@@ -218,7 +216,7 @@ def validate(
     ] = None,
 ) -> int:
     """Say everything that is wrong with an experiment's file."""
-    document, experiment = _loaded(file, Where.CLUSTER if cluster else Where.LOCAL)
+    document, experiment = _loaded(file, _where(cluster=cluster))
     if replaces is not None:
         changes = tuple(change_problems(load_file(replaces).spec, document.spec))
         if changes:
@@ -345,6 +343,12 @@ def _loaded(file: Path, where: Where = Where.LOCAL) -> tuple[CrashExperiment, Ex
     catalog = installed_workloads().catalog()
     document = load_file(file, catalog, where)
     return document, experiment_of(document, catalog, where)
+
+
+def _where(*, cluster: bool) -> Where:
+    """Where a file is meant to be run that no cluster is asked about."""
+    meant = target_of(cluster=cluster, namespace=None, context=None, kubeconfig=None)
+    return Where.LOCAL if meant is None else Where.CLUSTER
 
 
 def _home() -> Home:

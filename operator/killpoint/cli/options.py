@@ -13,6 +13,9 @@ InCluster = Annotated[
         "--cluster", help="In a cluster, as an operator there runs it. So it is with the three options below, too."
     ),
 ]
+ForCluster = Annotated[
+    bool, typer.Option("--cluster", help="For a cluster: what its API server and its operator would refuse.")
+]
 Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Where the experiments are.", show_default=False)
 ]

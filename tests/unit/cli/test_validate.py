@@ -47,6 +47,16 @@ def test_what_can_be_had_differs_between_this_machine_and_a_cluster(
     assert (validate(path), validate(path, "--cluster")) == codes
 
 
+def test_as_kubectls_plugin_a_cluster_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = file(tmp_path, store="pod")
+    plan = ["plan", path]
+    assert run_command(lambda: app(plan, standalone_mode=False)) == 2
+    assert run_command(lambda: app([*plan, "--cluster"], standalone_mode=False)) == 0
+    monkeypatch.setattr("sys.argv", ["/usr/local/bin/kubectl-killpoint", *plan])
+    assert run_command(lambda: app(plan, standalone_mode=False)) == 0
+    assert validate(path) == 0
+
+
 def test_the_place_that_lacks_something_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert validate(file(tmp_path, store="pod")) == 2
     assert '"pod" is not available on this machine; use one of "postgres", "volume"' in capsys.readouterr().err
