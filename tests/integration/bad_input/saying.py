@@ -7,7 +7,7 @@ from tests.integration.runs.rig import Ended
 LINES_MAX = 16
 
 
-def refused(ended: Ended, *, code: int, words: tuple[str, ...]) -> str:
+def assert_refused(ended: Ended, *, code: int, words: tuple[str, ...]) -> str:
     """What was said, once it is clear that it ended with this code, these words, no result and no traceback."""
     assert ended.code == code, f"exit {ended.code}\n{ended.out[-1500:]}\n{ended.err[-3000:]}"
     assert "Traceback" not in ended.err, ended.err

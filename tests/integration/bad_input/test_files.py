@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.integration.bad_input.saying import refused
+from tests.integration.bad_input.saying import assert_refused
 from tests.integration.runs.rig import EXPERIMENTS, Command
 
 pytestmark = pytest.mark.integration
@@ -59,7 +59,7 @@ def test_it_is_refused_before_anything_is_run(name: str, command: Command, tmp_p
     text, words = BAD[name]
     (tmp_path / "bad.yaml").write_text(text)
     home = Command(home=tmp_path / "home", cache=command.cache, scratch=tmp_path)
-    message = refused(home("run", tmp_path / "bad.yaml"), code=2, words=words)
+    message = assert_refused(home("run", tmp_path / "bad.yaml"), code=2, words=words)
     assert message.startswith(f"{tmp_path}/bad.yaml:")
     assert not (tmp_path / "home").exists()
 
@@ -79,4 +79,4 @@ def test_it_is_refused_before_anything_is_run(name: str, command: Command, tmp_p
 def test_a_command_that_cannot_be_meant_is_refused(
     command: Command, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    refused(command(*arguments), code=2, words=words)
+    assert_refused(command(*arguments), code=2, words=words)

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import killpoint
-from tests.integration.bad_input.saying import refused
+from tests.integration.bad_input.saying import assert_refused
 from tests.integration.runs import rig
 from tests.integration.runs.rig import ROOT, Command, Postgres
 
@@ -23,14 +23,14 @@ PASSWORD = "correct-horse-battery"
 def test_a_database_that_does_not_answer(command: Command, tmp_path: Path) -> None:
     dsn = f"postgresql://somebody:{PASSWORD}@127.0.0.1:{rig.free_port()}/postgres"
     ended = command("run", rig.shell(tmp_path, "unanswered"), "--dsn", dsn)
-    said = refused(ended, code=3, words=("does not answer", "Check that it runs"))
+    said = assert_refused(ended, code=3, words=("does not answer", "Check that it runs"))
     assert PASSWORD not in said
 
 
 def test_a_wrong_password(command: Command, postgres: Postgres, tmp_path: Path) -> None:
     """It is named with server and role, and the password is never printed."""
     ended = command("run", rig.shell(tmp_path, "refused"), "--dsn", postgres.of("postgres", password=PASSWORD))
-    said = refused(
+    said = assert_refused(
         ended,
         code=3,
         words=(
@@ -44,7 +44,9 @@ def test_a_wrong_password(command: Command, postgres: Postgres, tmp_path: Path) 
 def test_a_dsn_that_cannot_be_read(command: Command, tmp_path: Path) -> None:
     """Whatever was meant, a password may be in it."""
     ended = command("run", rig.shell(tmp_path, "unreadable"), "--dsn", f"postgres//me:{PASSWORD}@host")
-    said = refused(ended, code=3, words=("the DSN cannot be read", "postgresql://role:password@host:port/database"))
+    said = assert_refused(
+        ended, code=3, words=("the DSN cannot be read", "postgresql://role:password@host:port/database")
+    )
     assert PASSWORD not in said
 
 
@@ -53,14 +55,14 @@ def test_a_role_that_may_do_too_little(command: Command, postgres: Postgres, tmp
         connection.execute(f"CREATE ROLE humble LOGIN PASSWORD '{PASSWORD}'")
     dsn = f"postgresql://humble:{PASSWORD}@127.0.0.1:{postgres.port}/postgres"
     ended = command("run", rig.shell(tmp_path, "humble"), "--dsn", dsn)
-    said = refused(ended, code=3, words=('ALTER ROLE "humble" CREATEDB CREATEROLE;',))
+    said = assert_refused(ended, code=3, words=('ALTER ROLE "humble" CREATEDB CREATEROLE;',))
     assert PASSWORD not in said
 
 
 def test_a_home_that_cannot_be_written(on_dsn: Command, tmp_path: Path) -> None:
     nowhere = Command(home=Path("/dev/null/home"), cache=on_dsn.cache, scratch=tmp_path, further=on_dsn.further)
     ended = nowhere("run", rig.shell(tmp_path, "nowhere"))
-    refused(ended, code=3, words=("/dev/null/home", "cannot be written", "Set KILLPOINT_HOME to a folder"))
+    assert_refused(ended, code=3, words=("/dev/null/home", "cannot be written", "Set KILLPOINT_HOME to a folder"))
 
 
 def test_no_space_left_for_the_evidence(own_home: Command, tmp_path: Path) -> None:
@@ -68,7 +70,7 @@ def test_no_space_left_for_the_evidence(own_home: Command, tmp_path: Path) -> No
     file = rig.shell(tmp_path, "full")
     small = ("sh", "-c", 'ulimit -f 20; exec "$@"', "sh")
     ended = own_home("run", file, "-o", "json", under=small)
-    refused(
+    assert_refused(
         ended,
         code=3,
         words=(
@@ -110,7 +112,7 @@ def test_no_network_for_an_environment(on_dsn: Command, tmp_path: Path) -> None:
         },
     )
     ended = offline("run", file)
-    refused(
+    assert_refused(
         ended,
         code=3,
         words=(
@@ -139,7 +141,7 @@ def test_a_lock_that_cannot_be_read(on_dsn: Command, tmp_path: Path) -> None:
         scratch=tmp_path,
         further={**on_dsn.further, "PYTHONPATH": str(package.parent)},
     )
-    refused(
+    assert_refused(
         copied("run", file),
         code=3,
         words=("the environment of workload langgraph could not be made: ", "langgraph/requirements.lock"),
@@ -160,7 +162,9 @@ def test_a_port_that_is_taken_while_payments_is_away(own_home: Command, postgres
         rig.eventually(lambda: _bound(thief, int(found[1])), what="the port is ours")
         thief.listen()
         ended = running.ended()
-    said = refused(ended, code=3, words=("the payments service died", "payments.log", "The same command goes on"))
+    said = assert_refused(
+        ended, code=3, words=("the payments service died", "payments.log", "The same command goes on")
+    )
     assert "in use" in said
     assert own_home("run", tmp_path / "taken.yaml", "-o", "json").code == 0
 

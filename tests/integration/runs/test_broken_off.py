@@ -32,7 +32,7 @@ def _in_its_midst(command: Command, running: Running, server: Postgres) -> None:
     )
 
 
-def _as_undisturbed(ended: Ended) -> None:
+def assert_undisturbed(ended: Ended) -> None:
     assert ended.code == 0, f"{ended.out[:4000]}\n{ended.err[-3000:]}"
     status = ended.status
     assert status["result"] == "Pass"
@@ -84,7 +84,7 @@ def test_interrupted_it_leaves_nothing_and_goes_on(
     again = own_home("run", file, "-o", "json")
     assert f"going on with {run}" in again.err
     assert own_home.newest_run().name == run
-    _as_undisturbed(again)
+    assert_undisturbed(again)
     _nothing_judged_is_run_again(postgres, run)
 
 
@@ -99,7 +99,7 @@ def test_killed_nothing_of_it_acts_on_and_it_goes_on(own_home: Command, postgres
     run = own_home.newest_run().name
     again = own_home("run", file, "-o", "json")
     assert f"going on with {run}" in again.err
-    _as_undisturbed(again)
+    assert_undisturbed(again)
     _nothing_judged_is_run_again(postgres, run)
 
 
@@ -112,7 +112,7 @@ def test_killed_on_its_own_postgres_it_goes_on(command: Command, tmp_path: Path)
     running.process.kill()
     assert running.ended().code == -signal.SIGKILL
     rig.eventually(lambda: not own.processes(), what="all of it is dead", seconds=GONE_SECONDS_MAX)
-    _as_undisturbed(own("run", file, "-o", "json"))
+    assert_undisturbed(own("run", file, "-o", "json"))
     assert not list((own.home / "postgres").glob("data-*/postmaster.pid"))
 
 
@@ -137,4 +137,4 @@ def test_two_at_once_do_not_run_the_same_run(own_home: Command, postgres: Postgr
     assert f"another killpoint is executing this run ({own_home.newest_run()})" in second.err
     assert "payments" not in second.err
     assert "Traceback" not in second.err
-    _as_undisturbed(running.ended())
+    assert_undisturbed(running.ended())

@@ -52,7 +52,7 @@ def test_postgres_fails_and_comes_back(
     running = own_home.start("run", file, "-o", "json")
     running.until(lambda: rig.judged(own_home, postgres) >= 3, what="some trials judged")
     harm(postgres)
-    _as_undisturbed(running.ended())
+    assert_undisturbed(running.ended())
 
 
 def test_payments_is_killed_and_comes_back(own_home: Command, postgres: Postgres, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_payments_is_killed_and_comes_back(own_home: Command, postgres: Postgres
             rig.kill(process)
     ended = running.ended()
     assert "payments: started again (killed by SIGKILL)" in ended.err
-    _as_undisturbed(ended)
+    assert_undisturbed(ended)
 
 
 def _experiment(folder: Path, name: str) -> Path:
@@ -81,7 +81,7 @@ def _experiment(folder: Path, name: str) -> Path:
     )
 
 
-def _as_undisturbed(ended: Ended) -> None:
+def assert_undisturbed(ended: Ended) -> None:
     assert ended.code == 0, f"{ended.out[:4000]}\n{ended.err[-3000:]}"
     assert "Traceback" not in ended.err
     assert ended.status["kills"]["confirmed"] == ended.status["kills"]["planned"] == 6 * TRIALS

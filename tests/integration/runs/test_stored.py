@@ -66,10 +66,18 @@ def test_it_is_reported_in_every_form(finished: Finished) -> None:
 
 
 def test_a_report_is_written_to_a_file(finished: Finished) -> None:
-    target = finished.folder / "new" / "report.md"
+    target = finished.folder / "report.md"
     ended = finished.command("report", NAME, "-o", "markdown", "--to", target)
     assert (ended.code, ended.out) == (0, "")
     assert target.read_text().startswith(f"## {NAME}: Pass")
+
+
+def test_a_report_makes_no_folder_that_nobody_asked_for(finished: Finished) -> None:
+    target = finished.folder / "mistyped" / "report.md"
+    ended = finished.command("report", NAME, "-o", "markdown", "--to", target)
+    assert ended.code == 3
+    assert f"{target} cannot be written" in ended.err
+    assert not target.parent.exists()
 
 
 def test_the_evidence_alone_is_enough(finished: Finished) -> None:
