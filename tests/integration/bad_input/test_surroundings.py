@@ -86,12 +86,19 @@ def test_no_space_left_for_the_evidence(own_home: Command, tmp_path: Path) -> No
     assert sorted(attempt.name for attempt in own_home.newest_run().glob("attempts/*")) == attempts
 
 
-def test_a_report_that_cannot_be_written(own_home: Command, tmp_path: Path) -> None:
-    """The results are there, and so is the evidence to write it from."""
+def test_a_report_that_cannot_be_written_is_said_before_anything_is_run(own_home: Command, tmp_path: Path) -> None:
     ended = own_home("run", rig.shell(tmp_path, "unreported"), "--report", "/dev/null/report.html")
+    assert_refused(ended, code=2, words=("--report /dev/null/report.html: there is no folder /dev/null",))
+    assert not own_home.runs.exists()
+
+
+def test_no_space_left_for_the_report(own_home: Command, tmp_path: Path) -> None:
+    """The results are shown, and the evidence is there to write it from."""
+    full = "/dev/full"
+    ended = own_home("run", rig.shell(tmp_path, "unreported"), "--report", full)
     assert ended.code == 3
     assert "unreported  Pass" in ended.out
-    assert "/dev/null/report.html cannot be written" in ended.err
+    assert f"{full} cannot be written: No space left on device" in ended.err
     assert "The evidence is kept: `killpoint report` writes it again." in ended.err
     assert own_home("report", "unreported").out == ended.out
 

@@ -114,7 +114,7 @@ class Command:
     def start(self, *arguments: str | Path, under: Sequence[str] = ()) -> Running:
         """Start it, under a program that ends up as it (``nice`` and the like)."""
         folder = Path(tempfile.mkdtemp(prefix="command-", dir=self.scratch))
-        with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
+        with (folder / "out").open("w") as out, (folder / "err").open("w") as err, _interruptible():
             process = subprocess.Popen(
                 [*under, str(KILLPOINT), *map(str, arguments)],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err, text=True, env=self._environment(),
@@ -146,6 +146,18 @@ class Command:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("KILLPOINT_")}
         return {**kept, "KILLPOINT_HOME": str(self.home), "KILLPOINT_CACHE": str(self.cache), **self.further}
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Whoever runs the tests in the background has SIGINT ignored, which a new program would inherit."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

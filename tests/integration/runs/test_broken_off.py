@@ -78,7 +78,8 @@ def test_interrupted_it_leaves_nothing_and_goes_on(
     assert "Traceback" not in broken_off.err
     assert not own_home.processes()
     listed = own_home("status").out
-    assert "running or interrupted" in listed
+    assert "  interrupted  " in listed
+    assert f"goes on with: killpoint run {file}" in listed
 
     run = own_home.newest_run().name
     again = own_home("run", file, "-o", "json")

@@ -14,13 +14,16 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 FEW = {
     # CrewAI's checkpoint writer spoils a few resumes in a hundred: with two trials a cell still comes to a conclusion.
     "crash-table": 2,
-    "crash-table-volume": 2,
     "two-kills": 2,
     "saved-random": 2,
 }
 """Trials of each cell; one where nothing is said."""
-NARROWED = {"dbos": ("--filter", "key=none,stable")}
-"""DBOS takes seconds to start, and is never forked."""
+NARROWED = {
+    # DBOS takes seconds to start, and is never forked.
+    "dbos": ("--filter", "key=none,stable"),
+    # CrewAI's checkpoints on a volume are its contract tests' part.
+    "crash-table-volume": ("--filter", "setup=langgraph,llamaindex,crewai-persist"),
+}
 PODS = {"kill-methods", "pod-store"}
 """Those that need what only a cluster has: tests/cluster runs them."""
 
