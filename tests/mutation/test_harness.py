@@ -69,7 +69,7 @@ MUTATIONS = (
     Mutation(
         name="claims are not held against the ledger",
         file="core/judge.py",
-        before="            if claimed != standing:\n",
+        before="            if not (claimed == standing or (twice and claimed and set(claimed) <= set(standing))):\n",
         after="            if len(claimed) > 99:\n",
         caught_by=(f"{JUDGE}::test_claiming_another_effect_is_divergent",),
     ),
@@ -90,11 +90,11 @@ MUTATIONS = (
     Mutation(
         name="a kill that does nothing counts: passing the point is enough",
         file="core/points.py",
-        before="    if end is None or end.outcome is not None or end.fault is not None or not end.points:\n",
+        before="    if end is None or end.outcome is not None or end.fault is not None:\n",
         after=(
             "    if end is not None and any(passed.spec == attempt.scheduled for passed in end.points):\n"
             "        return True\n"
-            "    if end is None or end.outcome is not None or end.fault is not None or not end.points:\n"
+            "    if end is None or end.outcome is not None or end.fault is not None:\n"
         ),
         caught_by=(f"{ENGINE}::test_a_kill_that_is_not_proven_is_inconclusive",),
     ),
@@ -146,7 +146,7 @@ MUTATIONS = (
     Mutation(
         name="stale evidence: the ledger is not read again at the end",
         file="engine.py",
-        before="        late = await self._late_effects()\n",
+        before="        late = [] if finish.aborted else await self._late_effects()\n",
         after="        late: list[Event] = []\n",
         caught_by=(f"{QUIET}::test_what_is_committed_after_a_judgement_reopens_the_trial",),
     ),
