@@ -302,11 +302,27 @@ def _wants_retry(situation: Situation, take: TrialState, cell: Cell) -> bool:
     judgement = take.judgement
     return (
         judgement is not None
-        and not judgement.conclusive
-        and met(judgement, rule_for(cell, situation.experiment.rules)) is None
-        and any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)
+        and (_is_spoiled(situation, judgement, cell) or _is_control_set_apart(situation, take, cell))
         and _spoiled_takes(situation.state, take) <= situation.experiment.limits.inconclusive_retries
         and take.id.retry < TAKES_MAX
+    )
+
+
+def _is_spoiled(situation: Situation, judgement: Judgement, cell: Cell) -> bool:
+    return (
+        not judgement.conclusive
+        and met(judgement, rule_for(cell, situation.experiment.rules)) is None
+        and any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)
+    )
+
+
+def _is_control_set_apart(situation: Situation, take: TrialState, cell: Cell) -> bool:
+    """A control that the framework's own error ended shows no normal run: without one its cells prove nothing."""
+    rule = rule_for(cell, situation.experiment.rules)
+    return (
+        cell.is_control
+        and take.judgement is not None
+        and set_apart(_evidence(situation, take, cell), take.judgement, rule) is not None
     )
 
 

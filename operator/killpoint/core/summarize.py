@@ -112,7 +112,13 @@ def _takes(state: RunState, cell: Cell, number: int) -> list[TrialState]:
 
 def _shown(takes: Sequence[TrialState], expected: Expected) -> TrialState:
     """The last take counts. Unless an earlier one showed harm, perhaps later: that is never thrown away."""
-    harmed = (take for take in takes if take.judgement is not None and met(take.judgement, expected) is False)
+    harmed = (
+        take
+        for take in takes
+        if take.judgement is not None
+        and take.judgement.verdict.severity > Verdict.INCONCLUSIVE.severity
+        and met(take.judgement, expected) is False
+    )
     return next(harmed, takes[-1])
 
 

@@ -208,6 +208,17 @@ def test_the_frameworks_own_error_is_set_apart_and_bounded() -> None:
     assert run(most=0).result is Result.FAIL
 
 
+def test_a_control_that_the_frameworks_own_error_spoiled_is_run_again() -> None:
+    rule = Rule(control=True, expected=Expected(framework_errors=FrameworkErrors(match="dictionary changed", most=1)))
+    sim = Sim(experiment(cell(key="stable", at=("charge.before",)), rules=(rule,)))
+    sim = with_flaw(
+        sim, Flaw.RAISES, lambda attempt, cell: cell is not None and cell.is_control and not attempt.trial.retry
+    )
+    summary = summary_of(sim.run())
+    assert summary.result is Result.PASS
+    assert summary.totals.retries == 1
+
+
 def test_another_error_than_the_named_one_is_not_set_apart() -> None:
     rule = Rule(expected=Expected(framework_errors=FrameworkErrors(match="no such words", most=9)))
     sim = with_flaw(Sim(experiment(cell(key="stable", at=("charge.before",)), rules=(rule,))), Flaw.RAISES, in_resumes)
