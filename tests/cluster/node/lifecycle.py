@@ -95,18 +95,7 @@ def _lay_out(layout: Layout, built: Path) -> None:
     state = layout.state
     state.mkdir(parents=True, exist_ok=True)
     (state / MARKER).touch()
-    for folder in (
-        "bin",
-        "log",
-        "run",
-        "containerd",
-        "etcd",
-        "var/lib/kubelet",
-        "var/lib/volumes",
-        "var/log",
-        "var/cache",
-        "var/tmp",
-    ):
+    for folder in FOLDERS:
         (state / folder).mkdir(parents=True, exist_ok=True)
     (state / "etcd").chmod(0o700)
     (state / "var" / "run").symlink_to("/run")
