@@ -1,8 +1,7 @@
-"""What is wrong with a rule by itself: words, contradictions, regular expressions. Pure."""
+"""What is wrong with a rule by itself: words and contradictions. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from killpoint.api.expectations import verdicts_of
@@ -34,8 +33,6 @@ def rule_problems(rule: Rule, number: int) -> Iterator[Problem]:
     yield from _verdict_problems(rule, path)
     yield from _share_problems(rule, path)
     yield from _effect_problems(rule, path)
-    if rule.framework_errors:
-        yield from _expression_problems(rule.framework_errors.match, f"{path}.frameworkErrors.match")
 
 
 def _verdict_problems(rule: Rule, path: str) -> Iterator[Problem]:
@@ -72,10 +69,3 @@ def _effect_problems(rule: Rule, path: str) -> Iterator[Problem]:
     most = max(rule.effects.values(), default=0)
     if rule.verdict == (Verdict.DUPLICATE,) and set(rule.effects) == set(actions) and most <= 1:
         yield invalid(f"{path}.effects", most, "a duplicate has more than one effect of some action", "raise one")
-
-
-def _expression_problems(expression: str, path: str) -> Iterator[Problem]:
-    try:
-        re.compile(expression)
-    except re.error as error:
-        yield invalid(path, expression, f"not a regular expression: {error}", "mend it")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from killpoint.model.evidence import TrialEvidence
 from killpoint.model.findings import Judgement, Verdict
 from killpoint.model.summary import Expected
@@ -23,7 +21,7 @@ def set_apart(evidence: TrialEvidence, judgement: Judgement, expected: Expected)
     if end is None or end.outcome is None or end.outcome.error_class is None:
         return None
     words = f"{end.outcome.error_class}: {end.outcome.error_message or ''}"
-    return words if re.search(rule.match, words) else None
+    return words if rule.match in words else None
 
 
 def met(judgement: Judgement, expected: Expected) -> bool | None:

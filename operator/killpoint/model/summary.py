@@ -23,7 +23,7 @@ class FrameworkErrors:
     """Which failures are the framework's own: set apart with their reason, at most so many in a cell."""
 
     match: str
-    """A regular expression, searched in ``class: message`` of the failed outcome."""
+    """Text that ``class: message`` of the failed outcome contains."""
     most: int
 
 
