@@ -34,7 +34,7 @@ class FrameworkErrors(Model):
     """Failures that are the framework's own: such trials are set apart, with their reason."""
 
     match: Annotated[str, StringConstraints(min_length=1, max_length=512)]
-    """Text that "class: message" of the failed outcome contains. No pattern: nobody's pattern can hold up the operator."""
+    """Text that "class: message" of the failed outcome contains. Not a pattern: none can stall the operator."""
     max: Annotated[int, Field(ge=0, le=1000)]
     """How many trials of a cell may be set apart."""
 
