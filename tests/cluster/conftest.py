@@ -14,9 +14,11 @@ import pytest
 from tests.cluster import providers
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.node.commands import ClusterError
-from tests.cluster.node.layout import Layout
-from tests.cluster.providers import Provider
+from tests.cluster.node.layout import ROOT, Layout
+from tests.cluster.objects import Experiments
+from tests.cluster.providers import Node, Provider
 
+CRD = ROOT / "crds" / "crashexperiments.killpoint.dev.yaml"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
@@ -47,3 +49,17 @@ def kubectl(provider: Provider) -> Iterator[Kubectl]:
     kubectl("create", "--filename=-", manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     yield kubectl
     kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def cluster(provider: Provider, kubectl: Kubectl) -> Kubectl:
+    """Kubectl of a namespace whose pods reach this machine, that knows experiments: for operators that run here."""
+    if not isinstance(provider, Node):
+        pytest.skip("the operator runs on this machine, which only the pods of the one-node cluster can reach")
+    kubectl("apply", "--server-side", "--force-conflicts", f"--filename={CRD}")
+    return kubectl
+
+
+@pytest.fixture
+def experiments(kubectl: Kubectl) -> Experiments:
+    return Experiments(kubectl)

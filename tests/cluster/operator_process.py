@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from tests.cluster.kubectl import Kubectl
 from tests.cluster.node.layout import MACHINE_ADDRESS
 
 START_SECONDS_MAX = 60.0
+LOOPBACK = "127.0.0.1"
+OPERATOR = "killpoint.controller"
 WORKER_IMAGE = "localhost/killpoint-langgraph:dev"
 """Any image that has Python, for a program that needs no more."""
 PROGRAM = """
@@ -89,17 +91,21 @@ class Relay:
     """A port of this machine's link that leads to a port of its own: what pods reach, and what a test can cut."""
 
     target: int
+    near: str = MACHINE_ADDRESS
+    """Where it listens."""
+    far: str = LOOPBACK
+    """Where it leads to."""
     _listener: socket.socket = field(init=False)
     _open: set[socket.socket] = field(default_factory=set)
     _cut: bool = False
 
     def __post_init__(self) -> None:
-        self._listener = socket.create_server((MACHINE_ADDRESS, 0))
+        self._listener = socket.create_server((self.near, 0))
         threading.Thread(target=self._serve, daemon=True).start()
 
     @property
     def place(self) -> str:
-        return f"{MACHINE_ADDRESS}:{self._listener.getsockname()[1]}"
+        return f"{self.near}:{self._listener.getsockname()[1]}"
 
     def cut(self) -> None:
         """Break every connection, and let no new one through."""
@@ -124,7 +130,7 @@ class Relay:
             if self._cut:
                 near.close()
                 continue
-            far = socket.create_connection(("127.0.0.1", self.target))
+            far = socket.create_connection((self.far, self.target))
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 
@@ -166,6 +172,20 @@ class Process:
         """SIGKILL: it has no time for anything."""
         self._end(signal.SIGKILL)
 
+    def send(self, number: int) -> None:
+        """A signal that does not end it."""
+        assert self._running is not None, "it does not run"
+        self._running.send_signal(number)
+
+    @property
+    def pid(self) -> int:
+        assert self._running is not None, "it does not run"
+        return self._running.pid
+
+    def ended(self) -> int | None:
+        """The exit code of one that has ended by itself; None: it runs, or was never started."""
+        return None if self._running is None else self._running.poll()
+
     def stop(self) -> int:
         """SIGTERM. The exit code."""
         return self._end(signal.SIGTERM)
@@ -194,6 +214,22 @@ class Operator:
     payments: Process
     database: Relay
     probes: int
+    journal: str = field(repr=False)
+    """DSN of the journal, for looking into it."""
+    ledger: str = field(repr=False)
+    """DSN of what payments holds."""
+    server: str = field(repr=False)
+    """DSN of the whole server's administrator."""
+
+    def beside(self, name: str, **environment: str) -> Operator:
+        """Another one for the same namespace, on the same services. Whoever asks for it ends it."""
+        probes = _free()
+        process = Process(
+            module=self.process.module,
+            environment={**self.process.environment, "KILLPOINT_PROBES_PORT": str(probes), **environment},
+            log=self.process.log.with_name(f"{name}.log"),
+        )
+        return replace(self, process=process, probes=probes)
 
     def start(self) -> None:
         self.process.start()
@@ -204,7 +240,7 @@ class Operator:
 
     def _answers(self, path: str) -> bool:
         try:
-            with _direct().open(f"http://127.0.0.1:{self.probes}{path}", timeout=5) as answer:
+            with _direct().open(f"http://{LOOPBACK}:{self.probes}{path}", timeout=5) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
@@ -219,8 +255,11 @@ def wait_for(condition: Callable[[], object], what: str, *, seconds: float = STA
 
 
 @contextmanager
-def operator_for(kubectl: Kubectl) -> Iterator[Operator]:
-    """An operator for one namespace, not started yet, with a Postgres, payments and control of its own."""
+def operator_for(kubectl: Kubectl, *, module: str = OPERATOR, **environment: str) -> Iterator[Operator]:
+    """An operator for one namespace, not started yet, with a Postgres, payments and control of its own.
+
+    ``module`` and ``environment``: for an operator that is another program, or is told more than usual.
+    """
     with tempfile.TemporaryDirectory(prefix="killpoint-operator-") as name, asyncio.Runner() as runner:
         folder = Path(name)
         folder.chmod(0o755)
@@ -235,6 +274,8 @@ def operator_for(kubectl: Kubectl) -> Iterator[Operator]:
             with _processes(
                 kubectl, folder, admin=server.admin, payments=payments_dsn, journal=journal_dsn
             ) as operator:
+                process = operator.process
+                process.module, process.environment = module, {**process.environment, **environment}
                 yield operator
         finally:
             runner.run(postgres.__aexit__(None, None, None))
@@ -276,7 +317,7 @@ def _processes(kubectl: Kubectl, folder: Path, *, admin: str, payments: str, jou
         ports = json.loads(ready.read_text())
         probes = _free()
         process = Process(
-            module="killpoint.controller",
+            module=OPERATOR,
             environment={
                 "KUBECONFIG": str(kubectl.kubeconfig),
                 "KILLPOINT_DATABASE_URL": dsns.with_place(admin, relay.place),
@@ -292,7 +333,15 @@ def _processes(kubectl: Kubectl, folder: Path, *, admin: str, payments: str, jou
             },
             log=folder / "operator.log",
         )
-        yield Operator(process=process, payments=service, database=relay, probes=probes)
+        yield Operator(
+            process=process,
+            payments=service,
+            database=relay,
+            probes=probes,
+            journal=journal,
+            ledger=payments,
+            server=admin,
+        )
     finally:
         process.stop()
         service.stop()

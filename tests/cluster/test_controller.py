@@ -2,87 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.cluster.kubectl import Kubectl
-from tests.cluster.node.layout import ROOT
+from tests.cluster.objects import GONE_SECONDS_MAX, Experiments
 from tests.cluster.operator_process import Operator, experiment, operator_for, wait_for
-from tests.cluster.providers import Node, Provider
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-END_SECONDS_MAX = 120.0
-GONE_SECONDS_MAX = 30.0
-CRD = ROOT / "crds" / "crashexperiments.killpoint.dev.yaml"
-
 
 @pytest.fixture
-def operator(provider: Provider, kubectl: Kubectl) -> Iterator[Operator]:
+def operator(cluster: Kubectl) -> Iterator[Operator]:
     """An operator for the test's namespace. Pods reach it over the one-node cluster's link."""
-    if not isinstance(provider, Node):
-        pytest.skip("the operator runs on this machine, which only the pods of the one-node cluster can reach")
-    kubectl("apply", "--server-side", "--force-conflicts", f"--filename={CRD}")
-    with operator_for(kubectl) as operator:
+    with operator_for(cluster) as operator:
         operator.start()
         yield operator
         operator.process.stop()
         assert "Traceback" not in operator.process.said(), operator.process.said()
-
-
-class Experiments:
-    """Experiments of a namespace, as a user sees them."""
-
-    def __init__(self, kubectl: Kubectl) -> None:
-        self.kubectl = kubectl
-
-    def apply(self, *documents: dict[str, Any]) -> None:
-        self.kubectl.apply(*documents)
-
-    def get(self, name: str) -> dict[str, Any]:
-        return self.kubectl.get("crashexperiment", name)
-
-    def status(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.get(name).get("status", {})
-        return found
-
-    def said(self, name: str) -> dict[str, tuple[str, str]]:
-        conditions = self.status(name).get("conditions", [])
-        return {found["type"]: (found["status"], found["reason"]) for found in conditions}
-
-    def patch(self, name: str, **spec: object) -> None:
-        change = json.dumps({"spec": spec})
-        self.kubectl("patch", "crashexperiment", name, "--type=merge", f"--patch={change}")
-
-    def complete(self, name: str) -> dict[str, Any]:
-        """Wait for its end, as users do; its status."""
-        self.kubectl("wait", f"crashexperiment/{name}", "--for=condition=Complete", f"--timeout={END_SECONDS_MAX:.0f}s")
-        return self.status(name)
-
-    def runs(self, name: str) -> None:
-        """Wait until a worker of it runs."""
-        wait_for(lambda: self._running(name), f"a worker of {name} to run: {self.said(name)}")
-
-    def _running(self, name: str) -> bool:
-        uid = self.get(name)["metadata"]["uid"]
-        pods = self.kubectl.get("pods", f"--selector=killpoint.dev/experiment-uid={uid}")["items"]
-        return any(pod["status"]["phase"] == "Running" for pod in pods)
-
-    def left(self) -> list[str]:
-        """What there is of any experiment in the namespace, besides the objects themselves."""
-        found = self.kubectl.get("pods,secrets", "--selector=app.kubernetes.io/managed-by=killpoint")["items"]
-        return [f"{item['kind']}/{item['metadata']['name']}" for item in found]
-
-    def nothing_left(self, *, seconds: float = GONE_SECONDS_MAX) -> None:
-        wait_for(lambda: not self.left(), f"nothing to be left: {self.left()}", seconds=seconds)
-
-
-@pytest.fixture
-def experiments(kubectl: Kubectl) -> Experiments:
-    return Experiments(kubectl)
 
 
 def test_an_experiment_is_run_and_leaves_nothing_but_its_status(operator: Operator, experiments: Experiments) -> None:

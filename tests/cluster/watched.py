@@ -15,6 +15,7 @@ from typing import IO, Any
 from tests.cluster.kubectl import Kubectl
 
 ATTEMPTS = "killpoint.dev/attempt"
+JOURNAL = "killpoint.dev/journal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,15 @@ class Watched:
             for pod in self._pods()
             if pod["metadata"]["labels"][ATTEMPTS] == attempt and (seen := Seen(pod=pod)).terminated
         )
+
+    def uids(self, journal: str) -> dict[str, set[str]]:
+        """Attempt → every pod that was made for it in this run."""
+        made: dict[str, set[str]] = {}
+        for pod in self._pods():
+            labels = pod["metadata"]["labels"]
+            if labels[JOURNAL] == journal:
+                made.setdefault(labels[ATTEMPTS], set()).add(pod["metadata"]["uid"])
+        return made
 
     def _pods(self) -> Iterator[dict[str, Any]]:
         """One event a line: the last one may be half written."""
