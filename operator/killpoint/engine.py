@@ -268,13 +268,13 @@ class Engine:
             return
         launches = [self._world.substrate.launch(self._launch_of(attempt)) for attempt in attempts]
         # Each is waited for, and what was started is on record, before the fault of one ends the pass.
-        faults = await asyncio.gather(*launches, return_exceptions=True)
-        started = [attempt for attempt, fault in zip(attempts, faults, strict=True) if fault is None]
+        results = await asyncio.gather(*launches, return_exceptions=True)
+        started = [attempt for attempt, result in zip(attempts, results, strict=True) if result is True]
         if started:
             await self._append(*(AttemptLaunched(attempt=attempt) for attempt in started))
-        for fault in faults:
-            if fault is not None:
-                raise fault
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
 
     def _launch_of(self, attempt: AttemptId) -> Launch:
         intended = self._attempt(attempt)

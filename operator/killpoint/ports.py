@@ -57,8 +57,11 @@ class Launch:
 class Substrate(Protocol):
     """Where attempts run: local processes, or pods."""
 
-    async def launch(self, launch: Launch) -> None:
+    async def launch(self, launch: Launch) -> bool:
         """Start an attempt. A second call for the same attempt is a success that starts nothing.
+
+        Whether there is something of it that outlives this process. False: it was refused, and is known to this
+        process alone; another one asks for it anew.
 
         An attempt that cannot be started is observed as ended, ``not-started``, with the reason; it never raises
         for that. Raises SubstrateUnavailableError, as every method here, when nobody can be asked.

@@ -17,7 +17,7 @@ from killpoint.core.points import check_by_inspection, check_by_ledger, landed, 
 from killpoint.core.state import AttemptState, RunState, TrialState, evidence_of
 from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Release, Start, StartAgain
 from killpoint.model.cells import AttemptId, Cell, Method, Role, TrialId
-from killpoint.model.events import AttemptEnded, AttemptParked, LedgerRead, PointChecked, TrialJudged
+from killpoint.model.events import AttemptEnded, AttemptLaunched, AttemptParked, LedgerRead, PointChecked, TrialJudged
 from killpoint.model.evidence import AttemptEnd, EndReason, LedgerView, TrialEvidence
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Cause, Judgement
@@ -107,6 +107,9 @@ def _for_trial(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[
 
 def _for_running(situation: Situation, attempt: AttemptState) -> Iterator[Action]:
     seen = situation.observed.attempts.get(attempt.id)
+    if seen is not None and seen.made and not attempt.launched:
+        # Nobody lived to say so, or it was refused at first. From here on it is not started again if it vanishes.
+        yield Record(event=AttemptLaunched(attempt=attempt.id))
     if seen is not None and seen.end is not None:
         yield Record(event=AttemptEnded(attempt=attempt.id, end=_as_ended(attempt, seen.end)))
     elif seen is not None:

@@ -59,9 +59,9 @@ class Held:
         """Still starting, where the refusal may pass; else ended with the reason."""
         attempt = self.launch.attempt
         if self.refusal.passing:
-            return Observation(attempt=attempt, waits=self.refusal.words)
+            return Observation(attempt=attempt, waits=self.refusal.words, made=False)
         end = AttemptEnd(reason=EndReason.NOT_STARTED, at_ms=self.tried_ms, fault=self.refusal.words)
-        return Observation(attempt=attempt, end=end)
+        return Observation(attempt=attempt, end=end, made=False)
 
     @property
     def given_up(self) -> Held:

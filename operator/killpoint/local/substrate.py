@@ -123,17 +123,17 @@ class LocalSubstrate:
         """Start every launcher now, so that the first attempts wait for no import. Raises WorkerNotStarted."""
         await asyncio.gather(*(self._warm_up(setup) for setup in self._settings.workers))
 
-    async def launch(self, launch: Launch) -> None:
+    async def launch(self, launch: Launch) -> bool:
         """Start an attempt; see ``ports.Substrate``."""
         attempt = launch.attempt
         folder = self._settings.run.attempt(attempt)
         nonce = str(launch.assignment["nonce"])
         if attempt in self._known:
-            return
+            return True
         known = _Known(folder=folder, launched=Launched(nonce=nonce))
         try:
             if not folder.make(nonce):
-                return
+                return True
             self._known[attempt] = known
             self._names[str(attempt)] = attempt
             environment = self._environment(launch, folder)
@@ -141,7 +141,7 @@ class LocalSubstrate:
         except (LauncherGone, OSError) as error:
             self._known[attempt] = known
             self._end(attempt, Ended(reason=EndReason.NOT_STARTED, at_ms=_now_ms(), fault=str(error)))
-            return
+            return True
         self._known[attempt] = replace(known, launcher=launcher)
         try:
             await launcher.launch(str(attempt), environment=environment, directory=folder.folder, output=folder.output)
@@ -151,6 +151,7 @@ class LocalSubstrate:
         with contextlib.suppress(TimeoutError):  # it is slow, and will be observed once it runs
             async with asyncio.timeout(STARTED_SECONDS_MAX):
                 await known.started.wait()
+        return True
 
     async def kill(self, attempt: AttemptId, method: Method = Method.SIGKILL) -> None:  # noqa: ARG002 - one way here
         """SIGKILL an attempt; see ``ports.Substrate``."""

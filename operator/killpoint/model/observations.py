@@ -25,6 +25,8 @@ class Observation:
     """What its start waits for, in words; None where it has started."""
     end: AttemptEnd | None = None
     """None while it lives."""
+    made: bool = True
+    """False: there is no process and no pod, only this process's word that it was refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

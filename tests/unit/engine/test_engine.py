@@ -106,10 +106,11 @@ def test_more_effects_than_expected_are_not_retried_away() -> None:
     sim = Sim(experiment(cell(at=("charge.after", "charge.after")), rules=(rule,)))
     launch = sim.substrate.launch
 
-    async def launch_and_restart(request: Launch) -> None:
-        await launch(request)
+    async def launch_and_restart(request: Launch) -> bool:
+        done = await launch(request)
         if request.attempt.number == 3:
             sim.target.boot = "boot-2"
+        return done
 
     sim.substrate.launch = launch_and_restart  # type: ignore[assignment,method-assign]
     record = only_trial(sim)

@@ -12,7 +12,7 @@ from killpoint.model.cells import AttemptId
 from killpoint.model.findings import Result, Verdict
 from killpoint.model.rules import Rule
 from killpoint.model.summary import Expected
-from killpoint.ports import LedgerUnavailableError
+from killpoint.ports import Launch, LedgerUnavailableError
 from tests.unit.engine.telling import in_killed_cells, in_resumes, only_trial, summary_of, with_flaw
 from tests.unit.engine.world import LIMITS, Flaw, Sim, cell, experiment
 
@@ -94,10 +94,11 @@ def test_unexpected_harm_in_a_disturbed_trial_is_kept() -> None:
 def _start_payments_anew(sim: Sim, *, at_launch: int) -> None:
     launch = sim.substrate.launch
 
-    async def launch_and_restart(request: object) -> None:
-        await launch(request)  # type: ignore[arg-type]
+    async def launch_and_restart(request: Launch) -> bool:
+        done = await launch(request)
         if len(sim.substrate.launches) == at_launch:
             sim.target.boot = "boot-2"
+        return done
 
     sim.substrate.launch = launch_and_restart  # type: ignore[assignment,method-assign]
 

@@ -216,13 +216,14 @@ class FakeSubstrate:
     """Frozen ones whose release takes until the next look."""
     crash_after_launch: Callable[[AttemptId], bool] = lambda _: False
 
-    async def launch(self, launch: Launch) -> None:
+    async def launch(self, launch: Launch) -> bool:
         if launch.attempt in self.seen:
-            return
+            return True
         self.launches.append(launch.attempt)
         self.seen[launch.attempt] = self._observation(launch)
         if self.crash_after_launch(launch.attempt):
             raise Crash
+        return True
 
     def _observation(self, launch: Launch) -> Observation:
         flaw = self.flaw(launch.attempt)
@@ -371,7 +372,7 @@ class Sim:
     def __post_init__(self) -> None:
         self.journal = FakeJournal(clock=self.clock)
         self.target = FakeTarget(clock=self.clock)
-        self.substrate = FakeSubstrate(clock=self.clock, target=self.target)
+        self.substrate: FakeSubstrate = FakeSubstrate(clock=self.clock, target=self.target)
         self._nonces = itertools.count(1)
 
     def engine(self) -> Engine:
@@ -388,9 +389,10 @@ class Sim:
 
     def run(self, *, steps_max: int = 400) -> Engine:
         """Drive the run to its end; an engine that crashes is followed by a new one. Time passes when idle."""
-        return asyncio.run(self._drive(steps_max))
+        return asyncio.run(self.drive(steps_max))
 
-    async def _drive(self, steps_max: int) -> Engine:
+    async def drive(self, steps_max: int = 400) -> Engine:
+        """The same, within a loop that runs."""
         engine = self.engine()
         for _ in range(steps_max):
             self.steps += 1
