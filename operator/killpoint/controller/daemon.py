@@ -119,14 +119,14 @@ class Daemon:
             try:
                 step = await self._pass(opened, order)
             except AWAY as error:
+                swept = False  # a trial may have been judged, and not freed
                 await self._wait_for(error)
                 continue
             if step.wake_after_seconds is None:
                 await self._finish(opened, order)
                 return True
             if not swept:
-                await opened.substrate.sweep(_expected(step))
-                swept = True
+                swept = await self._sweep(opened, step)
             await self._show(opened, SUSPENDED if order.experiment.suspended else waiting_for(step.waiting))
             if order.experiment.suspended and not order.experiment.aborted and _is_idle(step):
                 self._rests = True
@@ -134,6 +134,15 @@ class Daemon:
             if step.wake_after_seconds:
                 await self._seat.pause(max(step.wake_after_seconds, POLL_SECONDS))
         return False
+
+    async def _sweep(self, opened: Session, step: Step) -> bool:
+        """Free what is held by trials that are judged. Whether all of it was asked to go."""
+        try:
+            await opened.substrate.sweep(_expected(step))
+        except AWAY as error:
+            await self._wait_for(error)
+            return False
+        return True
 
     async def _pass(self, opened: Session, order: Order) -> Step:
         if not order.experiment.aborted:

@@ -93,6 +93,10 @@ class Cluster:
         """Nothing to delete is a success."""
         await self._done("DELETE", f"{self._core}/secrets/{name}")
 
+    async def delete_secrets(self, selector: str) -> None:
+        """Delete the secrets with these labels. Raises ApiRefused."""
+        await self._send("DELETE", f"{self._core}/secrets", query=[("labelSelector", selector)])
+
     async def last_lines(self, name: str, *, container: str, count: int, bytes_max: int) -> str:
         """The end of a container's output; empty where it cannot be read."""
         query = [("container", container), ("tailLines", str(count)), ("limitBytes", str(bytes_max))]

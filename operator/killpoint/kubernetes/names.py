@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from killpoint.model.cells import AttemptId, TrialId
@@ -56,6 +56,11 @@ class Scope:
     def selector(self) -> str:
         """Of the pods that are still of interest."""
         return f"{EXPERIMENT_UID}={self.owner.uid},{JOURNAL}={self.journal},!{RETAINED}"
+
+    def tokens_but(self, trials: Collection[TrialId]) -> str:
+        """Of the secrets with tokens of all trials but these."""
+        others = f",{TRIAL} notin ({','.join(sorted(map(str, trials)))})" if trials else ""
+        return f"{EXPERIMENT_UID}={self.owner.uid},{JOURNAL}={self.journal},{TRIAL}{others}"
 
     @property
     def database_secret(self) -> str:

@@ -1,12 +1,13 @@
 """The substrate of a cluster: attempts are pods.
 
 What is known of an attempt is what its pod says, so another operator goes on where one was killed. Only refusals are
-kept here, of pods that were never made: to another operator these attempts have vanished.
+kept here, of pods that were never made: another operator asks for these anew.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar, assert_never
@@ -15,7 +16,7 @@ from killpoint.control.parkings import ParkingsUnavailable
 from killpoint.core.plan import run_of
 from killpoint.databases.errors import DatabaseError
 from killpoint.kubernetes import names
-from killpoint.kubernetes.client import Cluster
+from killpoint.kubernetes.client import ApiRefused, Cluster
 from killpoint.kubernetes.manifests import Manifest
 from killpoint.kubernetes.observe import (
     Ended,
@@ -42,6 +43,8 @@ __all__ = ("KubernetesSubstrate", "Sessions", "SubstrateSettings")
 OUTPUT_LINES = 3
 OUTPUT_BYTES_MAX = 2048
 _T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
 
 
 class Sessions(Protocol):
@@ -75,10 +78,11 @@ class KubernetesSubstrate:
 
     # --- starting ----------------------------------------------------------------------------------------------
 
-    async def launch(self, launch: Launch) -> None:
+    async def launch(self, launch: Launch) -> bool:
         """Start an attempt; see ``ports.Substrate``."""
         if self._submissions.held(launch.attempt) is None:
             await self._submissions.submit(launch)
+        return self._submissions.held(launch.attempt) is None
 
     # --- seeing ------------------------------------------------------------------------------------------------
 
@@ -222,15 +226,20 @@ class KubernetesSubstrate:
         self._submissions.forget(attempts)
 
     async def sweep(self, keep: Collection[AttemptId]) -> int:
-        """Free every pod of the experiment but those of ``keep``; how many there were.
+        """Free every pod of the experiment but those of ``keep``, and the tokens of other trials. How many pods.
 
-        For what a killed operator had judged and not freed, and for all of it when the experiment is deleted.
+        For trials that were judged, and not freed: the operator was killed in between, or the API server away.
         """
         kept = {str(attempt) for attempt in keep}
         scope = self._settings.scope
         pods = [pod for pod in await self._cluster.pods(scope.selector) if belongs(pod, scope)]
         left = [pod for pod in pods if pod["metadata"]["labels"].get(names.ATTEMPT) not in kept]
         await _all(self._free_pod(pod, retain=self._settings.retain_pods and bool(keep)) for pod in left)
+        try:
+            await self._cluster.delete_secrets(scope.tokens_but({attempt.trial for attempt in keep}))
+        except ApiRefused as refused:
+            # They go with the object that owns them.
+            _log.warning("tokens of trials that are over were not deleted: %s", refused)
         return len(left)
 
     async def _free(self, attempt: AttemptId) -> None:

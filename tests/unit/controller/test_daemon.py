@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -20,7 +20,12 @@ from killpoint.controller.site import Order, Session
 from killpoint.controller.subjects import Body, generation
 from killpoint.core.state import JournalLostError
 from killpoint.model.cells import AttemptId
-from killpoint.ports import FencedError, JournalUnavailableError, LedgerUnavailableError
+from killpoint.ports import (
+    FencedError,
+    JournalUnavailableError,
+    LedgerUnavailableError,
+    SubstrateUnavailableError,
+)
 from tests.unit.controller.fakes import FakeObjects
 from tests.unit.controller.objects import UID, experiment
 from tests.unit.engine.telling import PROVENANCE
@@ -41,6 +46,7 @@ class FakeSite:
     freed: list[str] = field(default_factory=list)
     sessions: int = 0
     ended: int = 0
+    swept: int = 0
 
     async def order(self, body: Body) -> Order:
         self.fault("order")
@@ -66,6 +72,8 @@ class FakeSite:
         self.fault("services")
 
     async def sweep(self, keep: Collection[AttemptId]) -> int:
+        self.fault("sweep")
+        self.swept += 1
         return len(keep)
 
     async def end(self) -> None:
@@ -358,3 +366,30 @@ def test_the_generation_that_is_edited_in_mid_run_is_the_one_observed() -> None:
 
     status = asyncio.run(run(here, watch))
     assert status["observedGeneration"] == generation(cast("Body", here.objects.object)) == 2
+
+
+def test_what_a_trial_held_is_asked_to_go_again_after_the_cluster_was_away() -> None:
+    """Judged, and the API server is away when it is freed: nobody else would free it before the end."""
+    here = site(trials=3)
+    clean_up = here.sim.substrate.clean_up
+    failed: list[int] = []
+
+    async def away_once(attempts: Sequence[AttemptId]) -> None:
+        if not failed:
+            failed.append(here.swept)
+            raise SubstrateUnavailableError("away")
+        await clean_up(attempts)
+
+    here.sim.substrate.clean_up = away_once  # type: ignore[method-assign]
+    status = asyncio.run(run(here))
+    assert status["phase"] == "Complete"
+    [before] = failed
+    assert here.swept > before >= 1
+
+
+def test_a_sweep_that_fails_is_made_again() -> None:
+    here = site()
+    here.fault = failing(2, SubstrateUnavailableError("away"), at="sweep")
+    status = asyncio.run(run(here))
+    assert status["phase"] == "Complete"
+    assert here.swept == 1

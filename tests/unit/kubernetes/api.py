@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -66,6 +67,8 @@ class FakeServer:
         kept = self.pods if plural == "pods" else self.secrets
         if rest:
             return self._of_one(kept, method, rest, body)
+        if method == "DELETE":
+            return self._delete_secrets(parse_qs(split.query))
         return self._make(kept, body) if method == "POST" else self._list(parse_qs(split.query))
 
     def _of_one(self, kept: dict[str, dict[str, Any]], method: str, rest: str, body: Any) -> Response:  # noqa: ANN401
@@ -100,6 +103,13 @@ class FakeServer:
         wanted = selector.split(",")
         shown = [pod for name, pod in self.pods.items() if name not in self.hidden and _matches(pod, wanted)]
         return Response(200, {"kind": "PodList", "items": shown})
+
+    def _delete_secrets(self, query: Mapping[str, list[str]]) -> Response:
+        [selector] = query["labelSelector"]
+        wanted = re.split(r",(?![^(]*\))", selector)
+        for name in [name for name, secret in self.secrets.items() if _matches(secret, wanted)]:
+            del self.secrets[name]
+        return Response(200, {})
 
     def _patch(self, name: str, body: Mapping[str, Any]) -> Response:
         metadata = self.pods[name]["metadata"]
@@ -145,7 +155,14 @@ class FakeApi(ApiClient):
 
 def _matches(pod: Mapping[str, Any], wanted: list[str]) -> bool:
     labels = pod["metadata"].get("labels", {})
-    return all(
-        one[1:] not in labels if one.startswith("!") else labels.get(one.partition("=")[0]) == one.partition("=")[2]
-        for one in wanted
-    )
+    return all(_fits(labels, one) for one in wanted)
+
+
+def _fits(labels: Mapping[str, str], one: str) -> bool:
+    if one.startswith("!"):
+        return one[1:] not in labels
+    if " notin " in one:
+        name, _, values = one.partition(" notin ")
+        return labels.get(name) not in values.strip("()").split(",")
+    name, equals, value = one.partition("=")
+    return labels.get(name) == value if equals else name in labels

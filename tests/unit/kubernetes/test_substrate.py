@@ -209,6 +209,7 @@ async def test_a_full_quota_is_waited_for(rig: Rig) -> None:
     substrate = rig.substrate()
     await substrate.launch(launch())
     assert (await seen(substrate)).end is None
+    assert not (await seen(substrate)).made
     assert rig.server.requests.count("POST pods") == 1
     rig.now_ms += 2000
     await seen(substrate)
@@ -216,6 +217,7 @@ async def test_a_full_quota_is_waited_for(rig: Rig) -> None:
     rig.refuse_pods(None)
     rig.now_ms += 2000
     assert (await seen(substrate)).end is None
+    assert (await seen(substrate)).made
     assert POD in rig.server.pods
 
 
@@ -429,6 +431,19 @@ async def test_a_sweep_frees_what_a_killed_operator_left_and_keeps_what_still_ru
     assert list(rig.server.pods) == [SCOPE.pod(other)]
     assert await rig.substrate().sweep([]) == 1
     assert rig.server.pods == {}
+
+
+async def test_a_sweep_takes_the_tokens_of_trials_that_are_over(rig: Rig) -> None:
+    """Also where the pods had gone before the operator was killed."""
+    substrate = rig.substrate()
+    other = replace(ATTEMPT, trial=replace(TRIAL, number=2))
+    await substrate.launch(launch())
+    await substrate.launch(launch(other))
+    rig.server.pods.clear()
+    assert await rig.substrate().sweep([other]) == 0
+    assert set(rig.server.secrets) == {SCOPE.database_secret, SCOPE.token_secret(other.trial)}
+    assert await rig.substrate().sweep([]) == 0
+    assert set(rig.server.secrets) == {SCOPE.database_secret}, "what is started next needs it"
 
 
 # --- nobody there ----------------------------------------------------------------------------------------------
