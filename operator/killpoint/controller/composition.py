@@ -30,6 +30,7 @@ from killpoint.journal.postgres import PostgresJournal, open_run
 from killpoint.kubernetes.manifests import LIMITS, REQUESTS, Services, WorkerTemplate
 from killpoint.kubernetes.substrate import KubernetesSubstrate, SubstrateSettings
 from killpoint.model.summary import Provenance
+from killpoint.ports import SubstrateUnavailableError
 
 
 class ClusterSite:
@@ -90,6 +91,8 @@ async def session(order: Order, subject: Subject, body: Body, shared: Shared) ->
             " Make the object anew to run it from its beginning."
         )
     async with PostgresJournal(dsn, journal_id) as journal:
+        if not shared.holds():
+            raise SubstrateUnavailableError("another operator may hold the lease by now, and this journal")
         await journal.take_over()
         substrate = await _substrate(order, subject, journal_id, shared)
         world = World(

@@ -1,7 +1,7 @@
 """The lease: one operator at a time. Others wait until it is given back, or has not been renewed for long enough.
 
-A holder that cannot renew it stops before others may take it; for what it may still have under way then, each journal
-has its epoch.
+A holder that cannot renew it stops before others may take it. One that was paused meanwhile, and does not know it yet,
+changes nothing in the cluster: each change asks ``holds`` first. For what it may still journal, there is the epoch.
 """
 
 from __future__ import annotations
@@ -54,6 +54,12 @@ class Lease:
         self._clock = clock
         self._name = name
         self._seen: _Seen | None = None
+        self._renewed: float | None = None
+        """When it was last known to be ours, by our own clock; None: it is not."""
+
+    def holds(self) -> bool:
+        """Whether nobody else can have it by now."""
+        return self._renewed is not None and self._clock() - self._renewed < GIVE_UP_SECONDS
 
     async def acquire(self) -> None:
         """Return when it is ours."""
@@ -66,23 +72,23 @@ class Lease:
 
     async def keep(self) -> None:
         """Renew it. Returns when it is lost."""
-        renewed = self._clock()
-        while self._clock() - renewed < GIVE_UP_SECONDS:
+        while self.holds():
             await self._sleep(RENEW_SECONDS)
             try:
                 async with asyncio.timeout(GIVE_UP_SECONDS - RENEW_SECONDS):
                     found = await self._requests.lease(self._name)
                     if found is not None and _holder(found) != self._identity:
                         _log.error("the lease %s is held by %s now", self._name, _holder(found))
+                        self._renewed = None
                         return
-                    if await self._write(found):
-                        renewed = self._clock()
+                    await self._write(found)
             except (SubstrateUnavailableError, ApiRefused, TimeoutError) as error:
                 _log.warning("the lease %s was not renewed: %s", self._name, in_words(error))
         _log.error("the lease %s is lost: it could not be renewed for %.0f s", self._name, GIVE_UP_SECONDS)
 
     async def give_back(self) -> None:
         """Let others have it at once. That it fails matters to nobody but those who then wait for longer."""
+        self._renewed = None
         try:
             async with asyncio.timeout(GIVE_UP_SECONDS):
                 found = await self._requests.lease(self._name)
@@ -111,6 +117,14 @@ class Lease:
         return self._clock() - self._seen.since > seconds
 
     async def _write(self, found: Document | None) -> bool:
+        """Put our name into it. Whether it is ours now: since the moment of asking, as answers take their time."""
+        asked = self._clock()
+        written = await self._written(found)
+        if written:
+            self._renewed = asked
+        return written
+
+    async def _written(self, found: Document | None) -> bool:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec: dict[str, Any] = {
             "holderIdentity": self._identity,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from kubernetes.aio.client import ApiClient
 
 from killpoint.api.v1alpha1.spec import API_VERSION, KIND
 from killpoint.controller.subjects import PLURAL, Subject
 from killpoint.kubernetes.client import ApiRefused, Cluster
+from killpoint.kubernetes.manifests import Manifest
+from killpoint.ports import SubstrateUnavailableError
 
 Document = Mapping[str, Any]
 
@@ -18,7 +22,15 @@ _GONE = 404
 
 
 class Requests(Cluster):
-    """One namespace, for what only the operator does. Raises as ``Cluster`` does."""
+    """One namespace, for what only the operator does. Raises as ``Cluster`` does.
+
+    ``may_change``: asked right before each request that changes something. No API server compares an epoch, so whoever
+    is no longer the operator has to know it by itself.
+    """
+
+    def __init__(self, api: ApiClient, namespace: str, *, may_change: Callable[[], bool] = lambda: True) -> None:
+        super().__init__(api, namespace)
+        self._may_change = may_change
 
     async def serves_experiments(self) -> bool:
         """Whether the API server knows CrashExperiment."""
@@ -45,10 +57,6 @@ class Requests(Cluster):
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": subject.uid}}
         await self._unless("DELETE", self._experiment(subject.name), body=body)
 
-    async def delete_secrets(self, selector: str) -> None:
-        """Delete the secrets with these labels. Raises ApiRefused."""
-        await self._send("DELETE", f"{self._core}/secrets", query=[("labelSelector", selector)])
-
     async def create_event(self, event: Document) -> None:
         """Raises ApiRefused."""
         await self._send("POST", f"{self._core}/events", body=dict(event))
@@ -68,6 +76,13 @@ class Requests(Cluster):
     async def update_lease(self, name: str, lease: Document) -> bool:
         """False: it is no longer at the resource version that the document names, or gone. Raises ApiRefused."""
         return await self._unless("PUT", self._lease(name), body=dict(lease))
+
+    async def _once(
+        self, method: str, path: str, *, query: Sequence[tuple[str, str]], body: Manifest | None, content: str
+    ) -> tuple[int, bytes]:
+        if method != "GET" and not self._may_change():
+            raise SubstrateUnavailableError(f"{method} {path} is not sent: another operator may hold the lease by now")
+        return await super()._once(method, path, query=query, body=body, content=content)
 
     async def _unless(self, method: str, path: str, **more: Any) -> bool:  # noqa: ANN401 - passed on
         """Whether it was done; False where the object is gone, or another one than was meant."""

@@ -52,7 +52,7 @@ async def serve(settings: Settings) -> None:
             return
         try:
             async with (
-                Shared(settings, catalog=catalog_of(settings), api=api) as shared,
+                Shared(settings, catalog=catalog_of(settings), api=api, holds=lease.holds) as shared,
                 served(application(finder(shared)), settings.evidence_port),
             ):
                 await _work(roster, shared, lease, stop)

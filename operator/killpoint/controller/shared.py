@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -40,8 +41,12 @@ def catalog_of(settings: Settings) -> Catalog:
 class Shared:
     """Connects to the databases when they are first needed, and does so again where that failed."""
 
-    def __init__(self, settings: Settings, *, catalog: Catalog, api: ApiClient) -> None:
+    def __init__(
+        self, settings: Settings, *, catalog: Catalog, api: ApiClient, holds: Callable[[], bool] = lambda: True
+    ) -> None:
+        """``holds``: whether this is still the operator that may act."""
         self.settings = settings
+        self.holds = holds
         self.catalog = catalog
         self.ledger = PaymentsLedger(url=settings.payments_admin_url, token=settings.payments_admin_token)
         self._api = api
@@ -66,7 +71,7 @@ class Shared:
         await self._open.aclose()
 
     def requests(self, namespace: str) -> Requests:
-        return Requests(self._api, namespace)
+        return Requests(self._api, namespace, may_change=self.holds)
 
     async def databases(self) -> Databases:
         """The server's databases. Raises DatabaseError."""

@@ -150,6 +150,43 @@ def test_who_finds_it_in_other_hands_stops(time: Time) -> None:
     assert there.holder == "thief", "what is not ours is not given back"
 
 
+def test_who_was_paused_for_long_knows_that_it_holds_it_no_more_before_anybody_tells_it(time: Time) -> None:
+    there = FakeLeases()
+
+    async def scenario() -> None:
+        first = held_by(there, "one", time)
+        assert not first.holds(), "nobody has given it yet"
+        await first.acquire()
+        assert first.holds()
+        await time.sleep(GIVE_UP_SECONDS)
+        assert not first.holds()
+        assert await first.attempt()
+        assert first.holds(), "nobody had taken it"
+        await first.give_back()
+        assert not first.holds()
+
+    asyncio.run(scenario())
+
+
+def test_a_renewal_counts_from_when_it_was_asked_for(time: Time) -> None:
+    there = FakeLeases()
+    update = there.update_lease
+
+    async def slow(name: str, lease: Document) -> bool:
+        done = await update(name, lease)
+        await time.sleep(GIVE_UP_SECONDS)
+        return done
+
+    async def scenario() -> bool:
+        first = held_by(there, "one", time)
+        await first.acquire()
+        there.update_lease = slow  # type: ignore[method-assign]
+        assert await first.attempt()
+        return first.holds()
+
+    assert not asyncio.run(scenario()), "others may have counted from there"
+
+
 def test_a_lease_without_a_holder_is_free(time: Time) -> None:
     """As the chart makes it, so that the operator need not be able to."""
     there = FakeLeases()
