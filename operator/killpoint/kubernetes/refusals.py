@@ -76,6 +76,11 @@ _KINDS = (
         "Change spec.workers[].resources, or the LimitRange.",
     ),
     _kind(
+        r"must be less than or equal to \w+ limit|Limit must be set for non overcommitable",
+        "what its worker asks for and may take do not go together",
+        "Change spec.workers[].resources: no request is above its limit, and devices have both.",
+    ),
+    _kind(
         r"failed calling webhook",
         "an admission webhook does not answer",
         "Mend the webhook, or exempt the namespace from it.",

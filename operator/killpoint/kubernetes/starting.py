@@ -26,7 +26,7 @@ def why_not_started(pod: Mapping[str, Any]) -> str:
     if reason in _IMAGE:
         return (
             f"{called}: image {_image(pod)} cannot be had ({reason}): {said}. Check its name, that the node can reach"
-            " its registry, and imagePullSecrets."
+            f" its registry, and {_credentials(pod)}."
         )
     if reason == "CreateContainerConfigError":
         return f"{called}: its container lacks something ({reason}): {said}. Make what it names, or run it again."
@@ -50,6 +50,12 @@ def _condition(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     conditions = pod.get("status", {}).get("conditions") or ()
     found: Mapping[str, Any] | None = next((one for one in conditions if one.get("type") == kind), None)
     return found
+
+
+def _credentials(pod: Mapping[str, Any]) -> str:
+    """What the image is pulled with. The kubelet goes on without a secret that is not there, and says so nowhere else."""
+    secrets = [str(secret.get("name")) for secret in pod.get("spec", {}).get("imagePullSecrets") or ()]
+    return f"that imagePullSecrets are there: {', '.join(secrets)}" if secrets else "imagePullSecrets"
 
 
 def _image(pod: Mapping[str, Any]) -> str:

@@ -317,6 +317,15 @@ def test_what_a_pod_waits_for_is_said_with_the_name_of_what_is_at_fault(shown: d
     assert observation_of(shown, ATTEMPT, now_ms=NOW_MS).lines == 0
 
 
+def test_an_image_that_cannot_be_had_is_told_of_with_the_secrets_to_pull_it_with() -> None:
+    """A kubelet goes on without one that is missing; the pod says so nowhere."""
+    shown = pod({"waiting": {"reason": "ErrImagePull", "message": "denied"}})
+    shown["spec"]["imagePullSecrets"] = [{"name": "registry-of-team-a"}]
+    state = state_of(shown, ATTEMPT, now_ms=NOW_MS)
+    assert isinstance(state, Starting)
+    assert state.why.endswith("that imagePullSecrets are there: registry-of-team-a.")
+
+
 def test_another_containers_end_is_not_the_workers() -> None:
     shown = pod({"running": {"startedAt": STARTED}})
     sidecar = {"name": "istio-proxy", "state": terminated(137)}

@@ -78,6 +78,16 @@ def answer(message: str, *, code: int = 403, reason: str = "Forbidden", causes: 
             True,
         ),
         (
+            answer(
+                'Pod "kp-1" is invalid: spec.containers[0].resources.requests: Invalid value: "96Mi": must be less'
+                " than or equal to memory limit of 64Mi",
+                code=422,
+                reason="Invalid",
+            ),
+            "do not go together",
+            False,
+        ),
+        (
             answer('Pod "kp-1" is invalid: spec.containers[0].image: Required value', code=422, reason="Invalid"),
             "422 Invalid: Pod",
             False,
