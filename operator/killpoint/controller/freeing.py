@@ -13,6 +13,7 @@ from killpoint.controller.subjects import Subject
 from killpoint.databases.errors import DatabaseError
 from killpoint.kubernetes import names
 from killpoint.kubernetes.client import ApiRefused
+from killpoint.kubernetes.observe import is_owned
 from killpoint.ports import JournalUnavailableError, SubstrateUnavailableError
 
 AT_ONCE = 8
@@ -26,11 +27,13 @@ _log = logging.getLogger(__name__)
 async def free_children(requests: Requests, uid: str) -> None:
     """Delete every pod and every secret of an experiment. Nothing to delete is a success.
 
+    A pod that bears its labels and is not its own stays: labels anybody can set. Of secrets nothing can be read.
+
     Raises SubstrateUnavailableError when nobody answers, or pods come again and again.
     """
     selector = f"{names.EXPERIMENT_UID}={uid}"
     for _ in range(ROUNDS_MAX):
-        pods = [pod for pod in await requests.pods(selector) if not _is_freed(pod)]
+        pods = [pod for pod in await requests.pods(selector) if is_owned(pod, uid) and not _is_freed(pod)]
         if not pods:
             break
         room = asyncio.Semaphore(AT_ONCE)
@@ -54,7 +57,7 @@ async def free_pod(requests: Requests, pod: Mapping[str, Any]) -> None:
 
 
 async def drop_database(shared: Shared, subject: Subject, journal: str) -> None:
-    """Drop the experiment's database and role. Where that fails they stay, and the log says so."""
+    """Drop the experiment's database and role. Where that fails, ``abandoned`` finds them later; the log says so."""
     try:
         databases = await shared.databases()
         await databases.drop_experiment(journal)

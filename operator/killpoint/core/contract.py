@@ -107,7 +107,7 @@ class Reading:
 _SECRETS = (
     (re.compile(r"kp1\.[\w-]+(\.[\w-]+)?"), "kp1.…"),
     (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s@]+@", re.IGNORECASE), r"\1:…@"),
-    (re.compile(r"(\bpassword\s*[=:]\s*)\S+", re.IGNORECASE), r"\1…"),
+    (re.compile(r"(password[\"']?\s*[=:]\s*)\S+", re.IGNORECASE), r"\1…"),
 )
 """A worker's token, a URL's password, and what stands beside that word."""
 

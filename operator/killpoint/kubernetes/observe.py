@@ -6,7 +6,7 @@ gone, or being deleted, says nothing of its process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, assert_never
@@ -115,9 +115,23 @@ def is_ours(pod: Pod, scope: names.Scope, attempt: AttemptId, *, digest: str | N
 
 def belongs(pod: Pod, scope: names.Scope) -> bool:
     """Whether a pod is the experiment's: labels anybody can set, an owner only with the right to."""
-    metadata = pod["metadata"]
-    owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}
-    return scope.owner.uid in owners and (metadata.get("labels") or {}).get(names.JOURNAL) == scope.journal
+    return is_owned(pod, scope.owner.uid) and (pod["metadata"].get("labels") or {}).get(names.JOURNAL) == scope.journal
+
+
+def is_owned(pod: Pod, uid: str) -> bool:
+    """Whether a pod belongs to the object with this UID."""
+    return uid in {owner.get("uid") for owner in pod["metadata"].get("ownerReferences") or ()}
+
+
+def with_message(pod: Pod, change: Callable[[str], str]) -> Pod:
+    """The pod with its worker's last words as ``change`` makes them."""
+    worker = _worker(pod)
+    terminated = (worker.get("state") or {}).get("terminated") or {}
+    if not terminated.get("message"):
+        return pod
+    changed = {**worker, "state": {"terminated": {**terminated, "message": change(str(terminated["message"]))}}}
+    others = [one for one in pod["status"]["containerStatuses"] if one.get("name") != names.CONTAINER]
+    return {**pod, "status": {**pod["status"], "containerStatuses": [*others, changed]}}
 
 
 def annotation(pod: Pod, name: str) -> str:

@@ -53,7 +53,7 @@ def _condition(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
 
 
 def _credentials(pod: Mapping[str, Any]) -> str:
-    """What the image is pulled with. The kubelet goes on without a secret that is not there, and says so nowhere else."""
+    """What the image is pulled with. A kubelet goes on without a secret that is missing, and the pod does not say so."""
     secrets = [str(secret.get("name")) for secret in pod.get("spec", {}).get("imagePullSecrets") or ()]
     return f"that imagePullSecrets are there: {', '.join(secrets)}" if secrets else "imagePullSecrets"
 

@@ -13,7 +13,9 @@ from dataclasses import replace
 from typing import Protocol, TypeVar, assert_never
 
 from killpoint.control.parkings import ParkingsUnavailable
+from killpoint.core.contract import without_secrets
 from killpoint.core.plan import run_of
+from killpoint.databases import dsn as dsns
 from killpoint.databases.errors import DatabaseError
 from killpoint.kubernetes import names
 from killpoint.kubernetes.client import ApiRefused, Cluster
@@ -30,6 +32,7 @@ from killpoint.kubernetes.observe import (
     is_parking,
     observation_of,
     state_of,
+    with_message,
 )
 from killpoint.kubernetes.parkings import Parkings
 from killpoint.kubernetes.submit import Submissions, SubstrateSettings
@@ -109,7 +112,11 @@ class KubernetesSubstrate:
         missing = [attempt for attempt in attempts if attempt not in found]
         asked = await _all(self._cluster.pod(scope.pod(attempt)) for attempt in missing)
         found |= {attempt: pod for attempt, pod in zip(missing, asked, strict=True) if pod is not None}
-        return {attempt: pod for attempt, pod in found.items() if is_ours(pod, scope, attempt)}
+        return {
+            attempt: with_message(pod, self._without_password)
+            for attempt, pod in found.items()
+            if is_ours(pod, scope, attempt)
+        }
 
     async def _with_output(
         self, pods: Mapping[AttemptId, Pod], observed: Mapping[AttemptId, Observation]
@@ -131,7 +138,13 @@ class KubernetesSubstrate:
         said = await self._cluster.last_lines(
             pod["metadata"]["name"], container=names.CONTAINER, count=OUTPUT_LINES, bytes_max=OUTPUT_BYTES_MAX
         )
-        return "\n".join(f"    {line.rstrip()}" for line in said.splitlines() if line.strip())
+        lines = without_secrets(self._without_password(said)).splitlines()
+        return "\n".join(f"    {line.rstrip()}" for line in lines if line.strip())
+
+    def _without_password(self, said: str) -> str:
+        """A worker's own words without the password that it was given, however it writes it."""
+        password = dsns.parse(self._settings.services.database_url).get("password")
+        return said.replace(password, "…") if password else said
 
     async def _with_parkings(
         self, pods: Mapping[AttemptId, Pod], observed: Mapping[AttemptId, Observation]

@@ -89,6 +89,8 @@ def test_what_no_database_holds_is_replaced(spelled: str, kept: str) -> None:
         ("token kp1.eyJlIjoieCJ9.c2lnbmF0dXJl refused", "token kp1.… refused"),
         ("postgresql://me:s3cr3t@db:5432/x is away", "postgresql://me:…@db:5432/x is away"),
         ("host=db user=me password=s3cr3t dbname=x", "host=db user=me password=… dbname=x"),
+        ("PGPASSWORD=s3cr3t is set", "PGPASSWORD=… is set"),
+        ("{'password': 's3cr3t', 'user': 'me'}", "{'password': … 'user': 'me'}"),
         ("http://127.0.0.1:80/v1/charges answers 500", "http://127.0.0.1:80/v1/charges answers 500"),
     ],
 )

@@ -287,6 +287,27 @@ async def test_a_silent_end_comes_with_the_last_words_of_the_output(rig: Rig) ->
     assert "No module named 'langgraph'" in fault
 
 
+async def test_a_workers_last_words_come_without_the_secrets_that_it_was_given(rig: Rig) -> None:
+    substrate = rig.substrate()
+    await substrate.launch(launch())
+    rig.show(terminated(1), phase="Failed")
+    rig.server.logs[POD] = f"connecting to {SERVICES.database_url}\nas kp1.claims.signature\nwith 'word'\n"
+    fault = str((await ended(substrate)).fault)
+    assert "connecting to postgresql://killpoint_run_1:…@postgres:5432" in fault
+    assert "word" not in fault
+    assert "claims" not in fault
+
+
+async def test_an_outcome_comes_without_the_password_of_the_database(rig: Rig) -> None:
+    substrate = rig.substrate()
+    await substrate.launch(launch())
+    failed = {"outcome": "failed", "error": {"class": "E", "message": "no login with word"}}
+    rig.show(terminated(1, message=log(outcome=failed)), phase="Failed")
+    end = await ended(substrate)
+    assert end.outcome is not None
+    assert end.outcome.error_message == "no login with …"
+
+
 async def test_a_parked_attempt_is_seen_at_its_point_until_it_is_released(rig: Rig) -> None:
     substrate = rig.substrate()
     await substrate.launch(launch(method=Method.FREEZE))
