@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tests.cluster.images import builders
 from tests.cluster.images.builders import Builder
-from tests.cluster.images.catalog import TAG, Image
+from tests.cluster.images.catalog import IMAGES, TAG, Image
 from tests.cluster.node import lifecycle, preconditions
 from tests.cluster.node.commands import ClusterError, answers, run
 from tests.cluster.node.layout import Layout
@@ -122,6 +122,18 @@ class Node:
             lifecycle.ctr(self.layout, "images", "import", "-", stdin=archive)
         lifecycle.ctr(self.layout, "images", "tag", "--force", built, f"{image.repository}:{TAG}")
         return True
+
+    def outdated(self) -> list[str]:
+        """The images that are not there, or were built from other sources than those of this checkout."""
+        base = builders.builder(self.layout.cache).base
+        listed = (line.split() for line in lifecycle.ctr(self.layout, "images", "ls").splitlines())
+        known = {fields[0]: fields[2] for fields in listed}
+        return [
+            image.name
+            for image in IMAGES
+            if (meant := known.get(f"{image.repository}:{image.digest(base)}")) is None
+            or meant != known.get(f"{image.repository}:{TAG}")
+        ]
 
     def _archive(self, image: Image, digest: str, builder: Builder) -> Path:
         """The image as a file of the cache: the next node needs it again. Those of its former builds go."""

@@ -76,11 +76,6 @@ def kubectl_answers(layout: Layout) -> bool:
     return answers(*_kubectl(layout), "get", "--raw", "/readyz", env=sanitized(os.environ))
 
 
-def load(layout: Layout, stream: Path) -> None:
-    """Import the images of an archive into the node. Raises ClusterError."""
-    ctr(layout, "images", "import", "-", stdin=stream)
-
-
 def ctr(layout: Layout, *arguments: str, stdin: Path = Path(os.devnull)) -> str:
     """Run containerd's client within the node: its socket is in the node's own /run. Raises ClusterError."""
     node = _node(layout)
