@@ -15,6 +15,7 @@ from killpoint.core.contract import Reading, read_termination
 from killpoint.core.points import OWN_EXIT
 from killpoint.kubernetes import names
 from killpoint.kubernetes.starting import why_not_started
+from killpoint.kubernetes.wording import quoted
 from killpoint.model.cells import AttemptId, Method
 from killpoint.model.evidence import AttemptEnd, EndReason
 from killpoint.model.observations import Observation
@@ -182,7 +183,10 @@ def _unseen(pod: Pod, end: AttemptEnd, *, said: str, message: str) -> AttemptEnd
     """A container of which the runtime does not say how it ended, or that it could not start."""
     given_up = annotation(pod, names.NOT_STARTED)
     if said in _NEVER_RAN:
-        fault = f"{_called(pod)}: its worker could not be started ({said}): {message}. Check the worker's command."
+        fault = (
+            f"{_called(pod)}: its worker could not be started ({said}). Check the worker's command."
+            f" The cluster says: {quoted(message)}"
+        )
         return _nothing(end, EndReason.NOT_STARTED, fault)
     if given_up:
         return _nothing(end, EndReason.NOT_STARTED, given_up)

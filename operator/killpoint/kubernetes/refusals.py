@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from killpoint.kubernetes.wording import quoted
+
 NAMESPACE_ENDS = "NamespaceTerminating"
 
 
@@ -112,13 +114,13 @@ def refusal_of(answer: Answer, *, kind: str, name: str, namespace: str) -> Refus
         return Refusal(words=f"{subject} was not made: the namespace is being deleted", passing=False)
     found = next((known for known in _KINDS if known.says.search(answer.message)), None)
     if found is not None:
-        words = f"{subject} was not made: {found.what}: {answer.message}. {found.remedy}"
+        words = f"{subject} was not made: {found.what}. {found.remedy} The cluster says: {quoted(answer.message)}"
         return Refusal(words=words, passing=found.passing)
     if answer.code == 404:  # noqa: PLR2004 - HTTP
         return Refusal(words=f"{subject} was not made: there is no namespace {namespace}", passing=False)
     # 409 that is no AlreadyExists: two counted against one quota at the same time.
     passing = answer.code == 409  # noqa: PLR2004 - HTTP
     return Refusal(
-        words=f"{subject} was not made: the API server answers {answer.code} {answer.reason}: {answer.message}",
+        words=f"{subject} was not made: the API server answers {answer.code} {answer.reason}: {quoted(answer.message)}",
         passing=passing,
     )

@@ -282,11 +282,11 @@ def test_a_pod_being_deleted_is_alive_until_its_container_is_dead() -> None:
     [
         (
             pod({"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "killpoint-langgraph"'}}),
-            "image killpoint-langgraph:0.1.0 cannot be had (ImagePullBackOff): Back-off pulling",
+            "image killpoint-langgraph:0.1.0 cannot be had (ImagePullBackOff). Check its name",
         ),
         (
             pod({"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "kp-1" not found'}}),
-            'lacks something (CreateContainerConfigError): secret "kp-1" not found',
+            'Make what it names, or run it again. The cluster says: secret "kp-1" not found',
         ),
         (
             pod(
@@ -302,11 +302,14 @@ def test_a_pod_being_deleted_is_alive_until_its_container_is_dead() -> None:
                     ]
                 },
             ),
-            "has no node: 0/1 nodes are available: 1 Insufficient memory. Lower what the worker asks for",
+            "add a node that can take it. The cluster says: 0/1 nodes are available: 1 Insufficient memory",
         ),
         (pod({"waiting": {"reason": "ContainerCreating"}}), "is still being made on node node-1"),
         (pod({"waiting": {"reason": "PodInitializing"}}), "is still being made on node node-1"),
-        (pod({"waiting": {"reason": "RunContainerError", "message": "no"}}), "does not start (RunContainerError): no"),
+        (
+            pod({"waiting": {"reason": "RunContainerError", "message": "no"}}),
+            "worker's command and image. The cluster says: no",
+        ),
         (pod(node=None), "no scheduler says why"),
     ],
 )
@@ -323,7 +326,7 @@ def test_an_image_that_cannot_be_had_is_told_of_with_the_secrets_to_pull_it_with
     shown["spec"]["imagePullSecrets"] = [{"name": "registry-of-team-a"}]
     state = state_of(shown, ATTEMPT, now_ms=NOW_MS)
     assert isinstance(state, Starting)
-    assert state.why.endswith("that imagePullSecrets are there: registry-of-team-a.")
+    assert "and that imagePullSecrets are there: registry-of-team-a. The cluster says: denied" in state.why
 
 
 def test_another_containers_end_is_not_the_workers() -> None:
