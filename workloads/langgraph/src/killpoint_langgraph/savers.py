@@ -31,58 +31,45 @@ _SETUP_LOCK = 0x6B70_6C67
 """Session-level advisory lock for setup(): of several callers at once, all but one fail without it."""
 
 
-class WatchedPostgresSaver(PostgresSaver):
-    """PostgresSaver; ``put`` and ``put_writes`` return when the server has committed."""
+class Watched(BaseCheckpointSaver[str]):
+    """Tells the recording what was written, for a saver whose ``put`` and ``put_writes`` return when it is durable."""
+
+    recording: Recording
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        with self.recording.timed():
+            saved = super().put(config, checkpoint, metadata, new_versions)
+        self.recording.committed_checkpoint(checkpoint["id"], checkpoint["channel_values"].items())
+        return saved
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        with self.recording.timed():
+            super().put_writes(config, writes, task_id, task_path)
+        self.recording.committed_writes(config["configurable"]["checkpoint_id"], writes)
+
+
+class WatchedPostgresSaver(Watched, PostgresSaver):
+    """PostgresSaver; its writes return when the server has committed."""
 
     def __init__(self, pool: ConnectionPool[Connection[DictRow]], recording: Recording) -> None:
-        super().__init__(pool)
+        PostgresSaver.__init__(self, pool)
         self.recording = recording
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        with self.recording.timed():
-            saved = super().put(config, checkpoint, metadata, new_versions)
-        self.recording.committed_checkpoint(checkpoint["id"], checkpoint["channel_values"].items())
-        return saved
 
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        with self.recording.timed():
-            super().put_writes(config, writes, task_id, task_path)
-        self.recording.committed_writes(config["configurable"]["checkpoint_id"], writes)
-
-
-class WatchedSqliteSaver(SqliteSaver):
-    """SqliteSaver; ``put`` and ``put_writes`` return when the file's transaction is committed."""
+class WatchedSqliteSaver(Watched, SqliteSaver):
+    """SqliteSaver; its writes return when the file's transaction is committed."""
 
     def __init__(self, connection: sqlite3.Connection, recording: Recording) -> None:
-        super().__init__(connection)
+        SqliteSaver.__init__(self, connection)
         self.recording = recording
-
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        with self.recording.timed():
-            saved = super().put(config, checkpoint, metadata, new_versions)
-        self.recording.committed_checkpoint(checkpoint["id"], checkpoint["channel_values"].items())
-        return saved
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        with self.recording.timed():
-            super().put_writes(config, writes, task_id, task_path)
-        self.recording.committed_writes(config["configurable"]["checkpoint_id"], writes)
 
 
 @contextmanager
