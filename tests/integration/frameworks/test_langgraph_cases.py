@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -13,23 +11,18 @@ import pytest
 from tests.contract import rig
 from tests.contract.fixtures import NewTrial
 from tests.contract.rig import Setup, Trial, setups
+from tests.integration.frameworks.variants import variant_of
 
 pytestmark = pytest.mark.integration
 
 (LANGGRAPH,) = setups("langgraph")
 STORES = ("postgres", "volume")
-VARIANT = Path(__file__).parent / "langgraph_variant" / "variant.py"
 
 
 @pytest.fixture(scope="session")
 def variant(tmp_path_factory: pytest.TempPathFactory) -> Setup:
     """LangGraph's worker with faults: the same lock, the same package, and a main() that breaks something first."""
-    workload = tmp_path_factory.mktemp("variant") / LANGGRAPH.workload.name
-    (workload / "src").mkdir(parents=True)
-    shutil.copy(LANGGRAPH.workload / "requirements.lock", workload)
-    shutil.copy(VARIANT, workload / "src")
-    (workload / "src" / "killpoint_langgraph").symlink_to(LANGGRAPH.workload / "src" / "killpoint_langgraph")
-    return Setup(workload=workload, entry={**LANGGRAPH.entry, "name": "langgraph-variant", "module": "variant"})
+    return variant_of(LANGGRAPH, "variant", tmp_path_factory.mktemp("variant"))
 
 
 def with_fault(trial: Trial, *faults: str) -> Trial:
@@ -151,3 +144,34 @@ def test_several_workers_at_once_go_on_with_a_half_migrated_database(
         connection.execute("DROP INDEX checkpoints_thread_id_idx")
         connection.execute("ALTER TABLE checkpoint_writes DROP COLUMN task_path")
     assert outcomes_at_once(crowd("postgres")) == [("finished", 1)] * 6
+
+
+@pytest.fixture(scope="session")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Setup:
+    """LangGraph's worker where two questions are to be answered, one resume after another."""
+    return variant_of(LANGGRAPH, "asking", tmp_path_factory.mktemp("asking"))
+
+
+def executions_of_the_charge(trial: Trial) -> list[int]:
+    """How often the charge step ran before the first answer, after it, and after the second, which ends the run."""
+    ended = [trial.attempt(action) for action in ("start", "resume", "resume")]
+    assert [end.lines[-1]["outcome"] for end in ended] == ["waiting", "waiting", "finished"]
+    return [end.points.count("charge.after") for end in ended]
+
+
+@pytest.mark.parametrize(("key", "charges"), [("none", 3), ("fresh", 3), ("stable", 1), ("saved-random", 1)])
+def test_a_node_with_two_interrupts_runs_again_after_each_answer_and_only_a_saved_key_keeps_its_effect_single(
+    *, new_trial: NewTrial, asking: Setup, key: str, charges: int
+) -> None:
+    """langgraph#6208."""
+    trial = new_trial(asking, "postgres", key=key, further={"ASKS": "charge"})
+    assert executions_of_the_charge(trial) == [1, 1, 1]
+    assert trial.charges == charges
+
+
+@pytest.mark.parametrize("key", ["none", "fresh"])
+def test_two_interrupts_in_a_later_node_leave_the_charge_single(new_trial: NewTrial, asking: Setup, key: str) -> None:
+    """langgraph#6208, with a guard: the effect has a node of its own, which no answer runs again."""
+    trial = new_trial(asking, "postgres", key=key, further={"ASKS": "finalize"})
+    assert executions_of_the_charge(trial) == [1, 0, 0]
+    assert trial.charges == 1

@@ -13,6 +13,7 @@ import pytest
 from tests.contract import rig
 from tests.contract.fixtures import NewTrial
 from tests.contract.rig import Launcher, Payments, Setup, Trial, setups
+from tests.integration.frameworks.variants import variant_of
 
 pytestmark = pytest.mark.integration
 
@@ -136,6 +137,30 @@ def test_every_database_session_of_an_attempt_bears_its_name(
         trial.killed_at("charge.after")
         trial.resumed()
     assert seen == {f"{trial.trial}.1", f"{trial.trial}.2"}
+
+
+@pytest.fixture(scope="session")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> Setup:
+    """LlamaIndex's worker whose charge step waits for an approval after it has charged."""
+    return variant_of(LLAMAINDEX, "waiting", tmp_path_factory.mktemp("waiting"))
+
+
+@pytest.mark.parametrize(
+    ("guard", "key", "charges"),
+    [("none", "none", 2), ("none", "fresh", 2), ("none", "stable", 1), ("state", "none", 1), ("state", "fresh", 1)],
+)
+def test_the_effects_before_a_wait_happen_again_unless_the_state_or_a_key_keeps_them_single(
+    *, new_trial: NewTrial, waiting: Setup, guard: str, key: str, charges: int
+) -> None:
+    """llama_index#22559: the step runs again from its beginning when the event has come, here in another process."""
+    trial = new_trial(waiting, "postgres", key=key, further={"GUARD": guard})
+    first = trial.attempt("start")
+    assert (first.code, first.lines[-1]["outcome"]) == (0, "waiting"), first.output
+    assert trial.charges == 1
+    resumed = trial.resumed()
+    assert resumed.lines[-1]["resumedFrom"] == "1"
+    assert resumed.points.count("charge.after") == (0 if guard == "state" else 1)
+    assert trial.charges == charges
 
 
 @contextmanager
