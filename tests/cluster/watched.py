@@ -38,6 +38,11 @@ class Seen:
         return tuple(line["point"] for line in lines if "point" in line)
 
     @property
+    def started(self) -> datetime:
+        """In whole seconds, as the kubelet has it."""
+        return datetime.fromisoformat(self.terminated["startedAt"])
+
+    @property
     def ended(self) -> datetime:
         """In whole seconds, as the kubelet has it."""
         return datetime.fromisoformat(self.terminated["finishedAt"])
@@ -68,6 +73,14 @@ class Watched:
             for pod in self._pods()
             if pod["metadata"]["labels"][ATTEMPTS] == attempt and (seen := Seen(pod=pod)).terminated
         )
+
+    def ends(self) -> list[Seen]:
+        """Every pod in the first event that shows its end."""
+        found: dict[str, Seen] = {}
+        for pod in self._pods():
+            if (seen := Seen(pod=pod)).terminated:
+                found.setdefault(pod["metadata"]["uid"], seen)
+        return list(found.values())
 
     def uids(self, journal: str) -> dict[str, set[str]]:
         """Attempt → every pod that was made for it in this run."""
