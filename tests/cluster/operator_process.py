@@ -338,8 +338,8 @@ def _processes(kubectl: Kubectl, folder: Path, *, admin: str, payments: str, jou
             payments=service,
             database=relay,
             probes=probes,
-            journal=journal,
-            ledger=payments,
+            journal=dsns.with_database(admin, JOURNAL),
+            ledger=dsns.with_database(admin, PAYMENTS),
             server=admin,
         )
     finally:
