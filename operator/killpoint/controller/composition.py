@@ -15,6 +15,7 @@ from killpoint.api.load import from_fields
 from killpoint.api.problems import Problem, ProblemsError
 from killpoint.api.v1alpha1.status import Report
 from killpoint.api.v1alpha1.workers import Worker
+from killpoint.controller.abandoned import Tenant
 from killpoint.controller.evidence import keep_evidence
 from killpoint.controller.freeing import drop_database, free_children
 from killpoint.controller.requests import Requests
@@ -114,7 +115,8 @@ async def session(order: Order, subject: Subject, body: Body, shared: Shared) ->
 async def _substrate(order: Order, subject: Subject, journal_id: str, shared: Shared) -> KubernetesSubstrate:
     settings = shared.settings
     databases = await shared.databases()
-    database = await databases.ensure_experiment(journal_id, password=shared.password(journal_id))
+    tenant = Tenant.of(subject, journal=journal_id, installation=shared.installation)
+    database = await databases.ensure_experiment(journal_id, password=shared.password(journal_id), note=tenant.note())
     place = settings.worker_database_host
     return KubernetesSubstrate(
         SubstrateSettings(

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import kopf
 
+from killpoint.controller.abandoned import drop_abandoned_for_ever
 from killpoint.controller.credentials import api_client
 from killpoint.controller.evidence import application, finder, served
 from killpoint.controller.handlers import kopf_settings, registry_of, scope_of
@@ -89,7 +90,8 @@ async def _work(roster: Roster, shared: Shared, lease: Lease, stop: asyncio.Even
     """Run kopf while the lease is ours."""
     settings = shared.settings
     sweeper = Sweeper(shared.requests)
-    async with _beside(sweeper.run(), stop), _beside(lease.keep(), stop) as keeping:
+    abandoned = drop_abandoned_for_ever(shared, is_attended=lambda uid: roster.seat(uid) is not None)
+    async with _beside(sweeper.run(), stop), _beside(abandoned, stop), _beside(lease.keep(), stop) as keeping:
         _log.info("looking after experiments in %s", ", ".join(settings.namespaces) or "all namespaces")
         await kopf.operator(
             registry=registry_of(roster=roster, sweeper=sweeper, shared=shared),

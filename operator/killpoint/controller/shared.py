@@ -116,6 +116,11 @@ class Shared:
         """Of the role of a run's workers: the same for every operator, since pods outlive operators."""
         return hmac.digest(self.settings.signing_key.encode(), f"database of {journal}".encode(), "sha256").hex()
 
+    @property
+    def installation(self) -> str:
+        """What tells our databases from those of others on the same server."""
+        return hmac.digest(self.settings.signing_key.encode(), b"installation", "sha256").hex()[:16]
+
     def template(self, setup: Setup) -> WorkerTemplate:
         """The pods of a setup of the catalog."""
         image = self.settings.images[setup.project]

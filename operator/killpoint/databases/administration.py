@@ -82,16 +82,25 @@ class Databases:
         await self._administer(lambda connection: _ensure_owned(connection, name, password, connections=-1))
         return dsns.with_login(self.server.admin, user=name, password=password, database=name)
 
-    async def ensure_experiment(self, journal: str, *, password: str | None = None) -> ExperimentDatabase:
+    async def ensure_experiment(
+        self, journal: str, *, password: str | None = None, note: str | None = None
+    ) -> ExperimentDatabase:
         """The database of a run, and the password of its role.
 
         None: a new one, since what an earlier one was given to is dead. Where workers outlive the harness, it gives
-        the same one each time.
+        the same one each time. ``note``: kept with the database, for whoever finds it later.
         """
         name = experiment_database(journal)
         password = password or secrets.token_hex(16)
         limit = max(10, self.server.connections_max - HARNESS_CONNECTIONS)
-        await self._administer(lambda connection: _ensure_owned(connection, name, password, connections=limit))
+
+        async def ensure(connection: _Connection) -> None:
+            await _ensure_owned(connection, name, password, connections=limit)
+            if note is not None:
+                comment = sql.SQL("COMMENT ON DATABASE {} IS {}")
+                await connection.execute(comment.format(sql.Identifier(name), sql.Literal(note)))
+
+        await self._administer(ensure)
         dsn = dsns.with_login(self.server.admin, user=name, password=password, database=name)
         return ExperimentDatabase(name=name, dsn=dsn)
 
@@ -99,6 +108,18 @@ class Databases:
         """Drop a run's database and role. Nothing to drop is a success."""
         name = experiment_database(journal)
         await self._administer(lambda connection: _drop(connection, name))
+
+    async def notes(self) -> Sequence[str]:
+        """What was noted of the databases of runs that are there. Raises DatabaseError."""
+
+        async def read(connection: _Connection) -> list[str]:
+            cursor = await connection.execute(
+                "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE starts_with(datname, %s)",
+                (EXPERIMENT_PREFIX,),
+            )
+            return [str(note) for (note,) in await cursor.fetchall() if note is not None]
+
+        return await self._run(read)
 
     async def sessions(self, database: str, names: Sequence[str]) -> Mapping[str, int]:
         """How many sessions each application name has in a database now. Raises DatabaseError when nobody answers."""

@@ -48,6 +48,18 @@ async def test_an_experiments_role_may_create_nothing_outside_and_has_a_limit(se
         await all_of_them.drop_experiment(journal)
 
 
+async def test_a_database_keeps_the_note_on_whose_it_is_until_it_is_dropped(server: Server, journal: str) -> None:
+    note = f"it's {journal}"
+    async with Databases(server) as all_of_them:
+        await all_of_them.ensure_experiment(f"{journal}-other")
+        for _ in range(2):
+            await all_of_them.ensure_experiment(journal, note=note)
+        assert list(await all_of_them.notes()).count(note) == 1
+        await all_of_them.drop_experiment(f"{journal}-other")
+        await all_of_them.drop_experiment(journal)
+        assert note not in await all_of_them.notes()
+
+
 async def test_a_services_role_comes_in_by_the_password_that_it_was_last_given(server: Server, journal: str) -> None:
     name = experiment_database(journal)  # a name that nobody else has, and that can be dropped
     async with Databases(server) as all_of_them:
