@@ -127,10 +127,14 @@ class Relay:
                 near, _ = self._listener.accept()
             except OSError:
                 return  # it was closed
-            if self._cut:
+            try:
+                if self._cut:
+                    raise ConnectionRefusedError
+                far = socket.create_connection((self.far, self.target), timeout=5)
+            except OSError:
                 near.close()
                 continue
-            far = socket.create_connection((self.far, self.target))
+            far.settimeout(None)
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 

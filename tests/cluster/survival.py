@@ -47,8 +47,8 @@ class Account:
     """Attempt → how many pods the API server made for it."""
 
 
-def account_of(name: str, *, experiments: Experiments, operator: Operator, watched: Watched) -> Account:
-    """The account of an experiment that is complete."""
+def account_of(name: str, *, experiments: Experiments, operator: Operator, watched: Watched | None) -> Account:
+    """The account of an experiment that is complete. Without a watch, it says nothing of pods."""
     status = experiments.status(name)
     journal = status["journalID"]
     return Account(
@@ -60,7 +60,7 @@ def account_of(name: str, *, experiments: Experiments, operator: Operator, watch
         requests=Counter(_rows(operator.ledger, _REQUESTS, f"{journal}-%")),
         committed=Counter(_rows(operator.ledger, _EFFECTS, f"{journal}-%")),
         events=Counter(_called(event) for event in events_of(journal, operator)),
-        pods={attempt: len(uids) for attempt, uids in watched.uids(journal).items()},
+        pods={attempt: len(uids) for attempt, uids in watched.uids(journal).items()} if watched else {},
     )
 
 
