@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
-from killpoint.api.conditions import Standing, conditions_of
+from killpoint.api.conditions import MESSAGE_CHARACTERS_MAX, Standing, conditions_of
 from killpoint.api.v1alpha1 import status as v1
 from killpoint.model.cells import Cell, Kill
 from killpoint.model.evidence import AttemptEvidence, OutcomeWord
@@ -19,6 +21,12 @@ from killpoint.model.summary import CellSummary, ExperimentSummary, Provenance, 
 NAME_CHARACTERS_MAX = 512
 COMMAND_CHARACTERS_MAX = 2048
 ENTRIES_MAX = 32
+MESSAGE_FACTOR = MESSAGE_CHARACTERS_MAX // v1.REASON_CHARACTERS_MAX
+"""How many times as long as a reason the message of a condition may be."""
+BASE_BYTES_MAX = v1.BYTES_MAX * 6 // 10
+"""Of all but the cells, so that there is room for the worst of them."""
+TEXT_CHARACTERS = (v1.REASON_CHARACTERS_MAX, 256, 128, 64)
+"""How long a text may be: the first one with which there is room enough."""
 _MET: Mapping[bool | None, v1.Known] = {True: "True", False: "False", None: "Unknown"}
 
 
@@ -30,32 +38,82 @@ def status_of(
     standing: Standing | None = None,
 ) -> v1.Status:
     """The status of a run, never larger than ``BYTES_MAX`` as JSON: cells that there is no room for are counted."""
+    tries = (
+        _without_cells(summary, generation=generation, report=report, standing=standing, characters=characters)
+        for characters in TEXT_CHARACTERS
+    )
+    status = next(tries)
+    while bytes_of(document_of(status)) > BASE_BYTES_MAX and (shorter := next(tries, None)) is not None:
+        status = shorter
+    return _with_cells(status, summary)
+
+
+def _without_cells(
+    summary: ExperimentSummary,
+    *,
+    generation: int | None,
+    report: v1.Report | None,
+    standing: Standing | None,
+    characters: int,
+) -> v1.Status:
+    """All that does not grow with the experiment, with texts of at most so many characters."""
+    failures, counted = _failures(summary)
     provenance = summary.provenance
     started = time_of(provenance.started_ms)
     ended = None if provenance.ended_ms is None else time_of(provenance.ended_ms)
-    base = v1.Status(
+    conditions = conditions_of(summary, generation=generation, started=started, ended=ended, standing=standing)
+    return v1.Status(
         observed_generation=generation,
         phase=_phase(summary),
         result=summary.result,
-        reasons=tuple(_cut(reason) for reason in summary.reasons[: v1.REASONS_MAX]),
-        conditions=conditions_of(summary, generation=generation, started=started, ended=ended, standing=standing),
+        reasons=_some(summary.reasons, v1.REASONS_MAX, characters),
+        conditions=tuple(
+            condition.model_copy(update={"message": _cut(condition.message, characters * MESSAGE_FACTOR)})
+            for condition in conditions
+        ),
         start_time=started,
         completion_time=ended,
         progress=f"{summary.totals.judged}/{summary.totals.trials}",
         trials=_trials(summary.totals),
         kills=v1.Kills(planned=summary.totals.kills_planned, confirmed=summary.totals.kills_confirmed),
         effects=_effects(summary.totals),
-        failures=_failures(summary),
+        failures=tuple(_failure(summary.name, cell, record, characters) for cell, record in failures),
+        failures_left_out=counted - len(failures),
         report=report,
         journal_id=summary.journal or None,
-        provenance=_provenance(provenance),
+        provenance=_provenance(provenance, characters),
     )
-    return _with_cells(base, summary)
 
 
 def document_of(status: v1.Status) -> dict[str, object]:
     """A status as a JSON document. What is not known is absent."""
     return status.model_dump(mode="json", exclude_none=True)
+
+
+def bytes_of(document: object) -> int:
+    """How large a document is in the largest of the ways in which it is written as JSON.
+
+    A client may escape all that is not ASCII, and Go escapes what has a meaning in HTML.
+    """
+    text = json.dumps(document)
+    return len(text) + sum(map(text.count, "<>&")) * (len("\\u003c") - 1)
+
+
+def fitted(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A status with as many of its cells, the worst first, as there is room for. The others are counted."""
+    cells = list(document.get("cells", ()))
+    left = v1.LeftOut.model_validate(document.get("cellsLeftOut", {}))
+    fits = dict(document)
+    while cells and bytes_of(fits) > v1.BYTES_MAX:
+        cell = cells.pop()
+        left = v1.LeftOut(
+            cells=left.cells + 1,
+            unmet=left.unmet + (cell["met"] == "False"),
+            unknown=left.unknown + (cell["met"] == "Unknown"),
+            trials=left.trials + cell["trials"],
+        )
+        fits |= {"cells": cells, "cellsLeftOut": left.model_dump(mode="json")}
+    return fits
 
 
 def time_of(milliseconds: int) -> str:
@@ -90,13 +148,13 @@ def _effects(totals: Totals) -> v1.Effects:
     )
 
 
-def _provenance(provenance: Provenance) -> v1.ProvenanceStatus:
+def _provenance(provenance: Provenance, characters: int) -> v1.ProvenanceStatus:
     return v1.ProvenanceStatus(
         killpoint=provenance.killpoint,
         substrate=provenance.substrate,
         seed=provenance.seed,
-        versions={setup: _words(versions) for setup, versions in provenance.versions[:ENTRIES_MAX]},
-        platform=_words(provenance.platform),
+        versions={setup: _words(versions, characters) for setup, versions in provenance.versions[:ENTRIES_MAX]},
+        platform=_words(provenance.platform, characters),
         command=_cut(provenance.command, COMMAND_CHARACTERS_MAX),
     )
 
@@ -107,26 +165,20 @@ def _provenance(provenance: Provenance) -> v1.ProvenanceStatus:
 def _with_cells(status: v1.Status, summary: ExperimentSummary) -> v1.Status:
     """The cells, worst first, as long as there is room."""
     by_cell = {cell.cell.coordinates: cell for cell in summary.cells}
-    shown = sorted(summary.cells, key=_badness)
-    room = v1.BYTES_MAX - len(_json(status.model_copy(update={"cells_left_out": _left_out(shown)})))
+    shown = sorted(summary.cells, key=lambda cell: cell.rank)
+    room = v1.BYTES_MAX - _bytes(status.model_copy(update={"cells_left_out": _left_out(shown)}))
     cells: list[v1.CellStatus] = []
     for cell in shown[: v1.CELLS_MAX]:
         entry = _cell(cell, by_cell.get(_control_of(cell.cell).coordinates))
-        room -= len(_json(entry)) + len(",")
+        room -= _bytes(entry) + len(", ")
         if room < 0:
             break
         cells.append(entry)
     return status.model_copy(update={"cells": tuple(cells), "cells_left_out": _left_out(shown[len(cells) :])})
 
 
-def _json(part: v1.Status | v1.CellStatus) -> bytes:
-    return part.model_dump_json(exclude_none=True).encode()
-
-
-def _badness(cell: CellSummary) -> tuple[int, int]:
-    """Small is bad: cells that are not as expected, then those that are not known; among these by verdict."""
-    verdicts = [record.judgement.verdict.severity for record in cell.trials if record.judgement is not None]
-    return ((False, None, True).index(cell.met), -max(verdicts, default=0))
+def _bytes(part: v1.Status | v1.CellStatus) -> int:
+    return bytes_of(part.model_dump(mode="json", exclude_none=True))
 
 
 def _left_out(cells: Sequence[CellSummary]) -> v1.LeftOut:
@@ -134,6 +186,7 @@ def _left_out(cells: Sequence[CellSummary]) -> v1.LeftOut:
         cells=len(cells),
         unmet=sum(cell.met is False for cell in cells),
         unknown=sum(cell.met is None for cell in cells),
+        trials=sum(len(cell.trials) for cell in cells),
     )
 
 
@@ -162,7 +215,7 @@ def _cell(summary: CellSummary, control: CellSummary | None) -> v1.CellStatus:
             for rate in summary.rates
         ),
         milliseconds=_times(summary, control),
-        reasons=tuple(_cut(reason) for reason in summary.reasons[: v1.CELL_REASONS_MAX]),
+        reasons=_some(summary.reasons, v1.CELL_REASONS_MAX),
     )
 
 
@@ -228,19 +281,28 @@ def _checkpoint(attempt: AttemptEvidence) -> float | None:
 # --- failures --------------------------------------------------------------------------------------------------------
 
 
-def _failures(summary: ExperimentSummary) -> tuple[v1.Failure, ...]:
-    """Examples: the worst verdicts first, and one trial of each cell before a second one of any."""
+def _failures(summary: ExperimentSummary) -> tuple[Sequence[tuple[CellSummary, TrialRecord]], int]:
+    """Examples, and how many failures there are: one trial of each cell before a second one of any, the worst first."""
     failed = [
-        (number, -record.judgement.verdict.severity, cell, record)
+        (number, -severity, cell, record)
         for cell in summary.cells
-        for number, record in enumerate(record for record in cell.trials if record.met is False)
-        if record.judgement is not None
+        for number, (severity, record) in enumerate(_worst_first(cell))
     ]
     failed.sort(key=lambda item: item[:2])
-    return tuple(_failure(summary.name, cell, record) for _, _, cell, record in failed[: v1.FAILURES_MAX])
+    return [(cell, record) for _, _, cell, record in failed[: v1.FAILURES_MAX]], len(failed)
 
 
-def _failure(name: str, cell: CellSummary, record: TrialRecord) -> v1.Failure:
+def _worst_first(cell: CellSummary) -> list[tuple[int, TrialRecord]]:
+    """The trials of a cell that are not as expected, each with how bad it is."""
+    failed = [
+        (record.judgement.verdict.severity, record)
+        for record in cell.trials
+        if record.met is False and record.judgement is not None
+    ]
+    return sorted(failed, key=lambda item: -item[0])
+
+
+def _failure(name: str, cell: CellSummary, record: TrialRecord, characters: int) -> v1.Failure:
     if record.judgement is None:
         raise ValueError(f"trial {record.evidence.id} has no judgement")
     worst: Finding = max(record.judgement.findings, key=lambda finding: finding.verdict.severity)
@@ -248,14 +310,22 @@ def _failure(name: str, cell: CellSummary, record: TrialRecord) -> v1.Failure:
         trial=str(record.evidence.id),
         cell=cell.cell.id,
         verdict=worst.verdict,
-        reason=_cut(worst.reason),
+        reason=_cut(worst.reason, characters),
         replay=_cut(f"killpoint replay {shlex.quote(name)} {record.evidence.id}", NAME_CHARACTERS_MAX),
     )
 
 
-def _words(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    return {name: _cut(value, NAME_CHARACTERS_MAX) for name, value in list(pairs)[:ENTRIES_MAX]}
+def _words(pairs: Iterable[tuple[str, str]], characters: int = NAME_CHARACTERS_MAX) -> dict[str, str]:
+    return {name: _cut(value, characters) for name, value in list(pairs)[:ENTRIES_MAX]}
 
 
-def _cut(text: str, most: int = v1.REASON_CHARACTERS_MAX) -> str:
+def _some(reasons: Sequence[str], most: int, characters: int = v1.REASON_CHARACTERS_MAX) -> tuple[str, ...]:
+    """All of them, or the first ones and how many more there are."""
+    if len(reasons) <= most:
+        return tuple(_cut(reason, characters) for reason in reasons)
+    first = reasons[: most - 1]
+    return (*(_cut(reason, characters) for reason in first), f"and {len(reasons) - len(first):,} more")
+
+
+def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -8,7 +8,7 @@ from typing import Any
 
 from killpoint import __version__
 from killpoint.api.conditions import Standing
-from killpoint.api.status import document_of, status_of, time_of
+from killpoint.api.status import document_of, fitted, status_of, time_of
 from killpoint.api.v1alpha1.status import Report
 from killpoint.controller.subjects import Subject
 from killpoint.model.findings import Result
@@ -96,6 +96,7 @@ FIGURES = (
     "kills",
     "effects",
     "failures",
+    "failuresLeftOut",
     "cells",
     "cellsLeftOut",
     "report",
@@ -110,7 +111,7 @@ def carried(status: Document, before: Mapping[str, Any] | None) -> Document:
     known = before or {}
     figures = {name: known[name] for name in FIGURES if name in known}
     phase = {} if status["phase"] == "Complete" or "phase" not in known else {"phase": known["phase"]}
-    return {**status, **figures, **phase}
+    return fitted({**status, **figures, **phase})
 
 
 def command_for(subject: Subject) -> str:

@@ -26,6 +26,9 @@ from killpoint.model.summary import (
     TrialRecord,
 )
 
+REASONS_MAX = 5
+"""Of a cell, in the sentence that says why the experiment came out as it did."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedTrial:
@@ -177,11 +180,12 @@ def _with_met(cell: Cell, expected: Expected, records: Sequence[TrialRecord]) ->
 
 
 def _broken(expected: Expected, records: Sequence[TrialRecord]) -> list[str]:
+    """What is not as expected, the worst first."""
+    failed = [(record, record.judgement) for record in records if record.met is False and record.judgement is not None]
     found = []
-    for record in records:
-        if record.met is False and record.judgement is not None:
-            words = differences(record.judgement, expected) or [record.judgement.verdict.value]
-            found.append(f"trial {record.evidence.id}: {', '.join(words)}")
+    for record, judgement in sorted(failed, key=lambda item: -item[1].verdict.severity):
+        words = differences(judgement, expected) or [judgement.verdict.value]
+        found.append(f"trial {record.evidence.id}: {', '.join(words)}")
     apart = sum(record.set_apart is not None for record in records)
     if expected.framework_errors is not None and apart > expected.framework_errors.most:
         found.append(f"{apart} trials set apart, at most {expected.framework_errors.most} allowed")
@@ -281,14 +285,19 @@ def _charges(record: TrialRecord) -> int:
 def _reasons(cells: Sequence[CellSummary], run: Run) -> tuple[str, ...]:
     """Why the result is what it is, worst first; one sentence for each cell that is not met or not known."""
     found = [ABORTED] if run.aborted else []
-    found += [
-        f"{_where(cell)}: {'; '.join(cell.reasons)}" for state in (False, None) for cell in cells if cell.met is state
-    ]
+    worst_first = sorted((cell for cell in cells if cell.met is not True), key=lambda cell: cell.rank)
+    found += [f"{_where(cell)}: {_joined(cell.reasons)}" for cell in worst_first]
     if run.undiscovered:
         found.append(
             f'{run.undiscovered} cells at "*" were never unfolded: their controls ended badly or named too few points'
         )
     return tuple(found)
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """A cell's reasons in one sentence, which does not grow with its trials."""
+    more = len(reasons) - REASONS_MAX
+    return "; ".join((*reasons[:REASONS_MAX], *([f"and {more:,} more"] if more > 0 else [])))
 
 
 def _where(cell: CellSummary) -> str:

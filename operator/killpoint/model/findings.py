@@ -26,7 +26,10 @@ class Verdict(StrEnum):
     @property
     def severity(self) -> int:
         """Higher is worse."""
-        return len(Verdict) - list(Verdict).index(self)
+        return _SEVERITY[self]
+
+
+_SEVERITY = {verdict: len(Verdict) - place for place, verdict in enumerate(Verdict)}
 
 
 class Cause(StrEnum):
@@ -72,9 +75,17 @@ class Judgement:
         return max((finding.verdict for finding in self.findings), key=lambda verdict: verdict.severity)
 
     @property
+    def doubtful(self) -> bool:
+        """Whether the trial may have to be run again: something kept it from showing anything, or ended it early."""
+        return any(finding.verdict in _DOUBTFUL for finding in self.findings)
+
+    @property
     def conclusive(self) -> bool:
         """Whether the trial shows what its cell is about. A duplicate with no proven kill is harm, but not this."""
         return all(finding.verdict is not Verdict.INCONCLUSIVE for finding in self.findings)
+
+
+_DOUBTFUL = frozenset({Verdict.INCONCLUSIVE, Verdict.STRANDED})
 
 
 class Result(StrEnum):

@@ -81,6 +81,15 @@ class CellSummary:
     """Why it is not met or not known, in words."""
     rates: tuple[Rate, ...] = ()
 
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Sorts cells, worst first: not as expected before not known, by the worst of its verdicts, by how many."""
+        bad = [record for record in self.trials if record.met is self.met] if self.met is not True else []
+        severities = [
+            record.judgement.verdict.severity for record in bad or self.trials if record.judgement is not None
+        ]
+        return ((False, None, True).index(self.met), -max(severities, default=0), -len(bad))
+
     def effects(self, action: str = "charge") -> tuple[int | None, ...]:
         """Witnessed effects of an action, trial by trial; None where they are not known or the trial is set apart."""
         return tuple(

@@ -10,6 +10,7 @@ from killpoint.api.v1alpha1 import base
 from killpoint.model.findings import Result, Verdict
 
 BYTES_MAX = 100 * 1024
+"""Of the whole status as JSON, in whatever way that is written."""
 REASON_CHARACTERS_MAX = 512
 REASONS_MAX = 10
 CELL_REASONS_MAX = 3
@@ -167,7 +168,7 @@ class CellStatus(Model):
     milliseconds: Times = Times()
     """How long it took."""
     reasons: Annotated[tuple[Reason, ...], Field(max_length=CELL_REASONS_MAX)] = ()
-    """Why it is not as expected, or not known."""
+    """Why it is not as expected, or not known; the last one says how many more there are."""
 
 
 class LeftOut(Model):
@@ -179,6 +180,8 @@ class LeftOut(Model):
     """How many of these are not as expected."""
     unknown: Count = 0
     """How many of these are not known."""
+    trials: Count = 0
+    """How many trials they have."""
 
 
 class Failure(Model):
@@ -232,7 +235,7 @@ class Status(Model):
     result: Result | None = None
     """The word for it. Absent while it runs."""
     reasons: Annotated[tuple[Reason, ...], Field(max_length=REASONS_MAX)] = ()
-    """Why, worst first."""
+    """Why, worst first; the last one says how many more there are."""
     conditions: Annotated[tuple[Condition, ...], Field(max_length=8)]
     """Accepted, Complete, Passed, Reconciling, Stalled, FaultConfirmed."""
     start_time: Time
@@ -248,7 +251,9 @@ class Status(Model):
     effects: Effects
     """Effects outside."""
     failures: Annotated[tuple[Failure, ...], Field(max_length=FAILURES_MAX)] = ()
-    """Examples of trials that are not as expected."""
+    """Examples of trials that are not as expected, the worst first."""
+    failures_left_out: Count = 0
+    """How many more of these there are."""
     cells: Annotated[tuple[CellStatus, ...], Field(max_length=CELLS_MAX)] = ()
     """What each cell showed, the worst first."""
     cells_left_out: LeftOut = LeftOut()
