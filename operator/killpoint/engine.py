@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from killpoint.core.contract import Assigned, assignment_of
 from killpoint.core.decide import Situation, decide, waiting_for_quiet
 from killpoint.core.discover import discovered
-from killpoint.core.plan import Plan, ordered_of, plan, run_of
+from killpoint.core.plan import Discovered, Plan, ordered_of, plan, run_of
 from killpoint.core.state import AttemptState, RunState, TrialState, changes, fold
 from killpoint.core.summarize import Run, run_from_state, verdict_on
 from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Release, Start, StartAgain
@@ -81,6 +81,8 @@ class Engine:
         """Whether the state is what the journal holds. False at first, and after an append of unknown fate."""
         self._planned = Plan(cells=())
         self._planned_at = -1
+        self._discovered: Discovered | None = None
+        """The points that the plan was made with."""
         self._inherited: str | None = None
         """The database's incarnation as the engine before this one left it in the journal."""
         self._first_session: str | None = None
@@ -130,7 +132,9 @@ class Engine:
 
     def _plan(self) -> Plan:
         if self._planned_at != self._state.sequence:
-            self._planned = plan(self._experiment, discovered(self._experiment, self._state))
+            found = discovered(self._experiment, self._state)
+            if found != self._discovered:
+                self._planned, self._discovered = plan(self._experiment, found), found
             self._planned_at = self._state.sequence
         return self._planned
 
@@ -213,7 +217,7 @@ class Engine:
         return replace(situation, observed=observed)
 
     def _open(self) -> list[TrialState]:
-        return [trial for trial in self._state.trials.values() if trial.judgement is None]
+        return list(self._state.open.values())
 
     # --- acting ------------------------------------------------------------------------------------------------
 
@@ -333,7 +337,7 @@ class Engine:
 
 def _waiting(situation: Situation) -> tuple[str, ...]:
     """What attempts wait for that were asked for a while ago and have not started."""
-    asked = {of.id: of.intended_ms for trial in situation.state.trials.values() for of in trial.running}
+    asked = {of.id: of.intended_ms for trial in situation.state.open.values() for of in trial.running}
     until_ms = situation.observed.now_ms - WAITING_SECONDS * 1000
     observed = situation.observed.attempts.items()
     return tuple(seen.waits for of, seen in observed if seen.waits and of in asked and asked[of] <= until_ms)

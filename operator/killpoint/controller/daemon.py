@@ -279,11 +279,9 @@ class Daemon:
 
 def _expected(step: Step) -> frozenset[AttemptId]:
     """The attempts whose pods may be there: those of trials that are not judged."""
-    return frozenset(
-        attempt for trial in step.state.trials.values() if trial.judgement is None for attempt in trial.attempts
-    )
+    return frozenset(attempt for trial in step.state.open.values() for attempt in trial.attempts)
 
 
 def _is_idle(step: Step) -> bool:
     """Whether every trial that was started is judged."""
-    return all(trial.judgement is not None for trial in step.state.trials.values())
+    return not step.state.open

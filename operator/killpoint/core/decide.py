@@ -12,7 +12,7 @@ from itertools import islice
 
 from killpoint.core.expectations import met, set_apart
 from killpoint.core.judge import judge_safely
-from killpoint.core.plan import Plan, control_of, ordered_of, run_of
+from killpoint.core.plan import Plan, ordered_of, run_of
 from killpoint.core.points import check_by_inspection, check_by_ledger, landed, needs_inspection
 from killpoint.core.state import AttemptState, RunState, TrialState, evidence_of
 from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Release, Start, StartAgain
@@ -64,10 +64,10 @@ def decide(situation: Situation) -> tuple[Action, ...]:
 
 def open_trials(situation: Situation) -> Iterator[tuple[TrialState, Cell]]:
     """The trials that were started and are not judged."""
-    cells = {cell.id: cell for cell in situation.plan.cells}
-    for trial in situation.state.trials.values():
-        if trial.judgement is None and trial.id.cell in cells:
-            yield trial, cells[trial.id.cell]
+    for trial in situation.state.open.values():
+        cell = situation.plan.cell(trial.id.cell)
+        if cell is not None:
+            yield trial, cell
 
 
 def waiting_for_quiet(situation: Situation) -> tuple[TrialState, ...]:
@@ -275,26 +275,44 @@ def _failed_fast(situation: Situation) -> bool:
         return False
     return any(
         trial.judgement is not None
-        and met(trial.judgement, rule_for(cell, situation.experiment.rules)) is False
-        and set_apart(_evidence(situation, trial, cell), trial.judgement, rule_for(cell, situation.experiment.rules))
-        is None
-        for cell in situation.plan.cells
+        and met(trial.judgement, expected) is False
+        and set_apart(_evidence(situation, trial, cell), trial.judgement, expected) is None
+        for cell_id, cell in situation.plan.by_id.items()
+        if cell_id in situation.state.begun
+        for expected in (rule_for(cell, situation.experiment.rules),)
         for number in cell.numbers
-        if (trial := situation.state.latest(cell.id, number)) is not None
+        if (trial := situation.state.latest(cell_id, number)) is not None
     )
 
 
 def unstarted(situation: Situation) -> Iterator[tuple[TrialId, Cell]]:
-    """The trials that can be started now: new ones, and new takes of those that infrastructure spoiled."""
-    for cell in situation.plan.cells:
-        if not cell.is_control and not _control_allows(situation, cell):
+    """The trials that can be started now: new ones, and new takes of those that infrastructure spoiled.
+
+    In the order of the plan. Cells of which nothing is left to start are passed over at a glance.
+    """
+    allowed: dict[str, bool] = {}
+    for cell_id, cell in situation.plan.by_id.items():
+        again = sorted({take.number for take in situation.state.doubtful.get(cell_id, ())})
+        new = _new(situation, cell_id, cell)
+        if not again and not new:
             continue
-        for number in cell.numbers:
-            take = situation.state.latest(cell.id, number)
-            if take is None:
-                yield TrialId(cell=cell.id, number=number), cell
-            elif _wants_retry(situation, take, cell):
+        control = situation.plan.controls.get(cell_id)
+        if control is not None and not cell.is_control:
+            if control not in allowed:
+                allowed[control] = _control_allows(situation, situation.plan.by_id[control])
+            if not allowed[control]:
+                continue
+        for number in again:
+            take = situation.state.latest(cell_id, number)
+            if take is not None and _wants_retry(situation, take, cell):
                 yield replace(take.id, retry=take.id.retry + 1), cell
+        for number in new:
+            yield TrialId(cell=cell_id, number=number), cell
+
+
+def _new(situation: Situation, cell_id: str, cell: Cell) -> range:
+    """The trials of a cell that were never started."""
+    return range(max(cell.numbers.start, situation.state.begun.get(cell_id, 0) + 1), cell.numbers.stop)
 
 
 def _wants_retry(situation: Situation, take: TrialState, cell: Cell) -> bool:
@@ -313,20 +331,18 @@ def _wants_retry(situation: Situation, take: TrialState, cell: Cell) -> bool:
 
 def _is_spoiled(situation: Situation, judgement: Judgement, cell: Cell) -> bool:
     return (
-        not judgement.conclusive
+        any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)
+        and not judgement.conclusive
         and met(judgement, rule_for(cell, situation.experiment.rules)) is None
-        and any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)
     )
 
 
 def _is_control_set_apart(situation: Situation, take: TrialState, cell: Cell) -> bool:
     """A control that the framework's own error ended shows no normal run: without one its cells prove nothing."""
+    if not cell.is_control or take.judgement is None:
+        return False
     rule = rule_for(cell, situation.experiment.rules)
-    return (
-        cell.is_control
-        and take.judgement is not None
-        and set_apart(_evidence(situation, take, cell), take.judgement, rule) is not None
-    )
+    return set_apart(_evidence(situation, take, cell), take.judgement, rule) is not None
 
 
 def _spoiled_takes(state: RunState, last: TrialState) -> int:
@@ -339,15 +355,11 @@ def _spoiled_takes(state: RunState, last: TrialState) -> int:
     )
 
 
-def _control_allows(situation: Situation, cell: Cell) -> bool:
-    """Whether the control of a cell is through and shows that its setup works at all."""
-    control = control_of(cell)
-    known = situation.plan.cell(control.id)
-    if known is None:
-        return True
-    takes = [situation.state.latest(known.id, number) for number in known.numbers]
+def _control_allows(situation: Situation, control: Cell) -> bool:
+    """Whether a control is through and shows that its setup works at all."""
+    takes = [situation.state.latest(control.id, number) for number in control.numbers]
     through = all(
-        take is not None and take.judgement is not None and not _wants_retry(situation, take, known) for take in takes
+        take is not None and take.judgement is not None and not _wants_retry(situation, take, control) for take in takes
     )
     return through and not control_failed(take for take in takes if take is not None)
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from killpoint.core.contract import FOLDED
-from killpoint.core.plan import Discovered
+from killpoint.core.plan import Discovered, control_of
 from killpoint.core.state import RunState
 from killpoint.model.cells import Cell
-from killpoint.model.experiment import Experiment
+from killpoint.model.experiment import Experiment, is_template
 
 
 def discovered(experiment: Experiment, state: RunState) -> Discovered:
-    """Control cell's id → the points that its trials passed.
+    """Control cell's id → the points that its trials passed, where a cell asks for them.
 
     A cell is absent whose controls are not through, passed no point, or left some out of their logs: to kill at
     "every point" of it would be to pass some over in silence.
     """
     found: dict[str, tuple[str, ...]] = {}
-    for cell in experiment.cells:
-        if cell.is_control and (points := _points_of(cell, state)) is not None:
+    asked = {control_of(cell).id for cell in experiment.cells if is_template(cell.coordinates.kill)}
+    for cell in experiment.cells if asked else ():
+        if cell.is_control and cell.id in asked and (points := _points_of(cell, state)) is not None:
             found[cell.id] = points
     return found
 

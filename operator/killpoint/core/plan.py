@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from killpoint.model.cells import Cell, Kill, TrialId
 from killpoint.model.evidence import Ordered
@@ -22,13 +23,27 @@ class Plan:
 
     cells: tuple[Cell, ...]
     undiscovered: tuple[Cell, ...] = ()
+    by_id: Mapping[str, Cell] = field(init=False, repr=False, compare=False)
+    """The cells once more: thousands of them are looked up in each pass."""
+    controls: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """Cell → its control, both by their ids, where the run has one."""
+
+    def __post_init__(self) -> None:
+        by_id = {cell.id: cell for cell in self.cells}
+        controls = {cell: control for cell, known in by_id.items() if (control := control_of(known).id) in by_id}
+        object.__setattr__(self, "by_id", MappingProxyType(by_id))
+        object.__setattr__(self, "controls", MappingProxyType(controls))
 
     @property
     def trials(self) -> int:
         return sum(cell.trials for cell in self.cells)
 
     def cell(self, cell_id: str) -> Cell | None:
-        return next((cell for cell in self.cells if cell.id == cell_id), None)
+        return self.by_id.get(cell_id)
+
+    def control(self, cell_id: str) -> Cell | None:
+        """The control of a cell, where the run has one."""
+        return self.by_id.get(self.controls.get(cell_id, ""))
 
 
 def plan(experiment: Experiment, discovered: Discovered) -> Plan:

@@ -136,6 +136,12 @@ class RunState:
     opened_ms: int | None = None
     services: ServicesSeen | None = None
     trials: Mapping[TrialId, TrialState] = field(default_factory=lambda: MappingProxyType({}))
+    open: Mapping[TrialId, TrialState] = field(default_factory=lambda: MappingProxyType({}))
+    """Those of the trials that are not judged: a pass looks at these alone, however many there were before."""
+    begun: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Cell → the highest number of its trials that were started. They are started in the order of their numbers."""
+    doubtful: Mapping[str, frozenset[TrialId]] = field(default_factory=lambda: MappingProxyType({}))
+    """Cell → its takes whose judgement leaves a doubt: among these are the ones that may have to be run again."""
     result: Result | None = None
     aborted: bool = False
     ended_ms: int | None = None
@@ -160,21 +166,73 @@ class RunState:
         return take
 
 
+class _Trials:
+    """The trials of a run while events are folded into them."""
+
+    def __init__(self, state: RunState) -> None:
+        self._all = dict(state.trials)
+        self._open = dict(state.open)
+        self._begun = dict(state.begun)
+        self._doubtful = dict(state.doubtful)
+
+    def get(self, trial: TrialId) -> TrialState:
+        """Raises JournalLostError where it was never begun."""
+        try:
+            return self._all[trial]
+        except KeyError:
+            raise JournalLostError(f"the journal speaks of trial {trial}, but not of its attempts") from None
+
+    def begin(self, trial: TrialId) -> TrialState:
+        """The trial, a new one where there is none yet."""
+        known = self._all.get(trial)
+        if known is not None:
+            return known
+        self._begun[trial.cell] = max(trial.number, self._begun.get(trial.cell, 0))
+        return TrialState(id=trial)
+
+    def put(self, trial: TrialState) -> None:
+        self._all[trial.id] = trial
+        if trial.judgement is None:
+            self._open[trial.id] = trial
+        else:
+            self._open.pop(trial.id, None)
+        takes = self._doubtful.get(trial.id.cell, frozenset())
+        doubtful = trial.judgement is not None and trial.judgement.doubtful
+        if doubtful is not (trial.id in takes):
+            self._doubtful[trial.id.cell] = takes ^ {trial.id}
+
+    def disturb(self, disturbances: tuple[str, ...]) -> None:
+        """Something happened to whatever runs."""
+        for trial in tuple(self._open.values()) if disturbances else ():
+            self.put(replace(trial, disturbances=(*trial.disturbances, *disturbances)))
+
+    def into(self, state: RunState) -> RunState:
+        return replace(
+            state,
+            trials=MappingProxyType(self._all),
+            open=MappingProxyType(self._open),
+            begun=MappingProxyType(self._begun),
+            doubtful=MappingProxyType(self._doubtful),
+        )
+
+
 def fold(state: RunState, events: Iterable[Recorded]) -> RunState:
     """The state after these events. Events that it already holds are passed over, so a batch may be folded twice."""
-    trials = dict(state.trials)
+    trials = _Trials(state)
+    sequence = state.sequence
     for recorded in events:
-        if recorded.sequence > state.sequence:
-            state = _with_event(replace(state, sequence=recorded.sequence), recorded, trials)
-    return replace(state, trials=MappingProxyType(trials))
+        if recorded.sequence > sequence:
+            sequence = recorded.sequence
+            state = _with_event(state, recorded, trials)
+    return trials.into(replace(state, sequence=sequence))
 
 
-def _with_event(state: RunState, recorded: Recorded, trials: dict[TrialId, TrialState]) -> RunState:
+def _with_event(state: RunState, recorded: Recorded, trials: _Trials) -> RunState:
     match recorded.event:
         case RunOpened():
             return replace(state, opened=recorded.event, opened_ms=recorded.at_ms)
         case ServicesSeen():
-            _disturb(trials, changes(state.services, recorded.event))
+            trials.disturb(changes(state.services, recorded.event))
             return replace(state, services=recorded.event)
         case RunSuspended():
             return replace(state, suspended_ms=state.suspended_ms or recorded.at_ms)
@@ -185,9 +243,9 @@ def _with_event(state: RunState, recorded: Recorded, trials: dict[TrialId, Trial
             return replace(state, result=result, aborted=aborted, ended_ms=recorded.at_ms)
         case LedgerRead(trial=trial_id):
             # A ledger read anew, after the judgement, reopens the trial.
-            trials[trial_id] = replace(_trial(trials, trial_id), ledger=recorded.event, judgement=None)
+            trials.put(replace(trials.get(trial_id), ledger=recorded.event, judgement=None))
         case TrialJudged(trial=trial_id, judgement=judgement):
-            trials[trial_id] = replace(_trial(trials, trial_id), judgement=judgement)
+            trials.put(replace(trials.get(trial_id), judgement=judgement))
         case (
             AttemptIntended()
             | AttemptLaunched()
@@ -197,11 +255,9 @@ def _with_event(state: RunState, recorded: Recorded, trials: dict[TrialId, Trial
             | AttemptEnded()
             | PointChecked() as event
         ):
-            trial_id = event.attempt.trial
-            trial = trials.get(trial_id, TrialState(id=trial_id))
+            trial = trials.begin(event.attempt.trial)
             attempt = _attempt_after(trial.attempts.get(event.attempt), event, recorded.at_ms)
-            attempts = MappingProxyType({**trial.attempts, event.attempt: attempt})
-            trials[trial_id] = replace(trial, attempts=attempts)
+            trials.put(replace(trial, attempts=MappingProxyType({**trial.attempts, event.attempt: attempt})))
         case _:
             assert_never(recorded.event)
     return state
@@ -218,19 +274,6 @@ def changes(before: ServicesSeen | None, now: ServicesSeen) -> tuple[str, ...]:
         "payments": "the payments service was started anew while the trial ran",
     }
     return tuple(said for name, said in words.items() if getattr(before, name) != getattr(now, name))
-
-
-def _disturb(trials: dict[TrialId, TrialState], disturbances: tuple[str, ...]) -> None:
-    if disturbances:
-        for trial in [trial for trial in trials.values() if trial.judgement is None]:
-            trials[trial.id] = replace(trial, disturbances=(*trial.disturbances, *disturbances))
-
-
-def _trial(trials: Mapping[TrialId, TrialState], trial_id: TrialId) -> TrialState:
-    try:
-        return trials[trial_id]
-    except KeyError:
-        raise JournalLostError(f"the journal speaks of trial {trial_id}, but not of its attempts") from None
 
 
 def _attempt_after(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from killpoint.core.decide import ABORTED, control_failed
 from killpoint.core.expectations import differences, met, set_apart
-from killpoint.core.plan import Plan, control_of, ordered_of, run_of
+from killpoint.core.plan import Plan, ordered_of, run_of
 from killpoint.core.state import RunState, TrialState, evidence_of
 from killpoint.model.cells import Cell, TrialId
 from killpoint.model.evidence import TrialEvidence
@@ -133,7 +133,7 @@ def _judged(experiment: Experiment, cell: Cell, take: TrialState, *, journal: st
 
 
 def _blocked(plan: Plan, state: RunState, cell: Cell) -> bool:
-    control = plan.cell(control_of(cell).id)
+    control = plan.control(cell.id)
     if control is None or state.latest(cell.id, cell.first) is not None:
         return False
     takes = [state.latest(control.id, number) for number in control.numbers]
