@@ -180,6 +180,15 @@ LABELS_ARE_NAMED = Rule(
     reason="a key is a word of at most 63 characters, with a domain and a slash before it or without",
 )
 
+LABEL_DOMAINS = ("killpoint.dev", "app.kubernetes.io")
+"""Labels by which killpoint finds pods, Services route requests and NetworkPolicies let them through: a worker that had
+them could take the place of payments or Postgres, and be sent what is meant for these."""
+LABELS_ARE_FREE = Rule(
+    holds=" && ".join(f"self.all(key, !key.startsWith('{domain}/'))" for domain in LABEL_DOMAINS),
+    reason=f"labels of {' and '.join(LABEL_DOMAINS)} are killpoint's",
+    remedy="choose other names",
+)
+
 # --- the whole -------------------------------------------------------------------------------------------------------
 
 ATTEMPTS_SUFFICE = Rule(
@@ -223,7 +232,7 @@ _ALWAYS: Mapping[str, tuple[Rule, ...]] = {
     "Worker": (WORKER_HAS_IMAGE,),
     "Worker.parameters": (PARAMETERS_ARE_WORDS, PARAMETERS_ARE_NO_AXES),
     "Worker.nodeSelector": (LABELS_ARE_NAMED,),
-    "Worker.labels": (LABELS_ARE_NAMED,),
+    "Worker.labels": (LABELS_ARE_NAMED, LABELS_ARE_FREE),
     "Variable": (VARIABLE_IS_FREE,),
     "Toleration": (TOLERATION_HAS_KEY, TOLERATION_HAS_VALUE),
     **{f"{axes}.kill": (KILLS_DIFFER, KILL_NAMES_DIFFER) for axes in AXES},

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from killpoint.api.available import OFFERS, Where, alias
 from killpoint.api.problems import Problem, forbidden
 from killpoint.api.rules import (
+    LABEL_DOMAINS,
+    LABELS_ARE_FREE,
     LABELS_ARE_NAMED,
     PARAMETERS_ARE_NO_AXES,
     PARAMETERS_ARE_WORDS,
@@ -38,6 +40,8 @@ def worker_problems(spec: Spec, catalog: Catalog, where: Where) -> Iterator[Prob
             for key in getattr(worker, name):
                 if not re.fullmatch(LABEL_KEY, key):
                     yield LABELS_ARE_NAMED.problem(f"{path}.{alias(Worker, name)}", at=f".{key}")
+        if any(key.startswith(f"{domain}/") for key in worker.labels for domain in LABEL_DOMAINS):
+            yield LABELS_ARE_FREE.problem(f"{path}.labels")
         for place, variable in enumerate(worker.env):
             if variable.name.startswith("KILLPOINT_"):
                 yield VARIABLE_IS_FREE.problem(f"{path}.env[{place}]")
