@@ -55,6 +55,8 @@ SECRET_DELETED = End(
     limits={"startupSeconds": 60},
 )
 """It waits for a node, and gets one when its secrets are gone."""
+MADE_AGAIN = replace(SECRET_DELETED, name="secret-made-again", limits={"startupSeconds": 60, "inconclusiveRetries": 1})
+"""The same, but it is run again."""
 ENDS = (*BAD, SECRET_DELETED)
 TURNS = {"quota-full": "few-pods", "node-missing": "has no node", "webhook-away": WEBHOOK}
 """What goes away in time for one experiment, named as the one that it does not go away for → how it is told of."""
@@ -95,14 +97,14 @@ def ended(node: Provider) -> Iterator[Ended]:
         at["quota"].apply(turning("quota-full"))
         plain.apply(turning("node-missing", nodeSelector={PLACE_LABEL: plain.namespace}))
         plain.apply(turning("webhook-away", labels={UNANSWERED_LABEL: "for-now"}))
-        delete_secrets_of(plain, replace(SECRET_DELETED, worker={"nodeSelector": {SECRET_LABEL: plain.namespace}}))
+        delete_secrets_of(plain, SECRET_DELETED, MADE_AGAIN)
         wait_for(lambda: TURNS.keys() <= complete(at), f"{TURNS.keys()} to end", seconds=ALL_SECONDS_MAX)
         wait_for(lambda: told_of(at) == {*TURNS}, f"people to be told of {TURNS}: {told_of(at)}")
         before = statuses_of(at)
         at["quota"].apply(quota("few-pods", pods="50"))
         mark_node(plain, PLACE_LABEL, plain.namespace)
         plain("delete", "validatingwebhookconfiguration", f"{plain.namespace}-for-now")
-        everything = {end.name for end in ENDS} | {*GOOD} | {f"{name}-for-now" for name in TURNS}
+        everything = {end.name for end in (*ENDS, MADE_AGAIN)} | {*GOOD} | {f"{name}-for-now" for name in TURNS}
         wait_for(lambda: everything <= complete(at), f"all of {everything} to end", seconds=ALL_SECONDS_MAX)
         wait_for(lambda: not left_in(at), "nothing to be left", seconds=GONE_SECONDS_MAX)
         assert operator.is_well()
@@ -188,13 +190,15 @@ def small(document: dict[str, Any], **worker: Any) -> dict[str, Any]:  # noqa: A
     return document
 
 
-def delete_secrets_of(kubectl: Kubectl, end: End) -> None:
-    """Apply it, delete the secrets that its pods are going to need, and then let these have a node."""
-    kubectl.apply(end.document())
-    uid = kubectl.get("cexp", end.name)["metadata"]["uid"]
-    its = f"--selector=killpoint.dev/experiment-uid={uid}"
-    wait_for(lambda: len(kubectl.get("pods", its)["items"]) == 1, f"the first pod of {end.name}")
-    kubectl("delete", "secrets", its)
+def delete_secrets_of(kubectl: Kubectl, *ends: End) -> None:
+    """Apply them, delete the secrets that their pods are going to need, and then let these have a node."""
+    for end in ends:
+        kubectl.apply(replace(end, worker={"nodeSelector": {SECRET_LABEL: kubectl.namespace}}).document())
+    for end in ends:
+        uid = kubectl.get("cexp", end.name)["metadata"]["uid"]
+        its = f"--selector=killpoint.dev/experiment-uid={uid}"
+        wait_for(partial(kubectl, "get", "pods", its, "--output=name"), f"the first pod of {end.name}")
+        kubectl("delete", "secrets", its)
     mark_node(kubectl, SECRET_LABEL, kubectl.namespace)
 
 
@@ -268,6 +272,12 @@ def test_what_goes_away_in_time_costs_nothing_but_time(ended: Ended, name: str) 
     assert TURNS[name] in waited_for(before)
     assert after["result"] == "Pass", json.dumps(after["reasons"], indent=1)
     assert after["trials"]["retries"] == 0
+
+
+def test_a_secret_that_somebody_deleted_is_made_again_when_it_is_run_again(ended: Ended) -> None:
+    status = ended.statuses[MADE_AGAIN.name]
+    assert status["result"] == "Pass", json.dumps(status["reasons"], indent=1)
+    assert status["trials"]["retries"] == 1
 
 
 def test_nothing_is_left_of_any_of_them(ended: Ended) -> None:

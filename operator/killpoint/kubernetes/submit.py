@@ -94,6 +94,10 @@ class Submissions:
         if attempt in self._held:
             self._held[attempt] = self._held[attempt].given_up
 
+    def look_again(self) -> None:
+        """Make every secret again before the next pod: one did not start, and somebody may have deleted what it needs."""
+        self._made.clear()
+
     def forget(self, attempts: Iterable[AttemptId]) -> None:
         """Their trials are over."""
         for attempt in attempts:

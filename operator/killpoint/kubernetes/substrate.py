@@ -197,6 +197,7 @@ class KubernetesSubstrate:
                 return
             case Starting(why=why):
                 marks = {names.KILLED_BY: method.value, names.NOT_STARTED: why}
+                self._submissions.look_again()
             case Running():
                 marks = {names.KILLED_BY: method.value}
             case unknown:

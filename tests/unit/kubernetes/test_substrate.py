@@ -400,6 +400,19 @@ async def test_a_pod_that_never_started_ends_with_what_kept_it_from_starting(rig
     assert "image killpoint-langgraph:0.1.0 cannot be had (ImagePullBackOff)" in str(end.fault)
 
 
+async def test_secrets_that_somebody_deleted_are_made_again_for_what_comes_after_a_pod_that_lacked_them(
+    rig: Rig,
+) -> None:
+    substrate = rig.substrate()
+    await substrate.launch(launch())
+    rig.server.secrets.clear()
+    rig.show({"waiting": {"reason": "CreateContainerConfigError", "message": f'secret "{TOKENS}" not found'}})
+    await substrate.kill(ATTEMPT, Method.SIGKILL)
+    another = replace(ATTEMPT, trial=replace(TRIAL, number=4))
+    await substrate.launch(launch(another))
+    assert set(rig.server.secrets) == {SCOPE.database_secret, SCOPE.token_secret(another.trial)}
+
+
 async def test_an_eviction_that_a_budget_refuses_is_asked_for_again(rig: Rig) -> None:
     substrate = rig.substrate()
     await substrate.launch(launch(method=Method.EVICT))
