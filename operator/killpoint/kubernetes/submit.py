@@ -95,7 +95,7 @@ class Submissions:
             self._held[attempt] = self._held[attempt].given_up
 
     def look_again(self) -> None:
-        """Make every secret again before the next pod: one did not start, and somebody may have deleted what it needs."""
+        """Make secrets again before the next pod: one did not start, and somebody may have deleted what it needs."""
         self._made.clear()
 
     def forget(self, attempts: Iterable[AttemptId]) -> None:
