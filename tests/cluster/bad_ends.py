@@ -142,5 +142,10 @@ BAD: tuple[End, ...] = (
         limits={"attemptSeconds": GRACE_SECONDS},
     ),
 )
-GOOD = ("good", "n" * 63, LONG_NAME)
-"""Names of experiments that go on meanwhile."""
+GOOD: Mapping[str, Mapping[str, Any]] = {
+    "good": SMALL,
+    "n" * 63: SMALL,
+    LONG_NAME: SMALL,
+    "limited-below-our-request": {"limits": {"memory": "128Mi"}},
+}
+"""Experiments that go on meanwhile, by name → the resources of their workers."""

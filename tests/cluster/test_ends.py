@@ -93,7 +93,7 @@ def ended(node: Provider) -> Iterator[Ended]:
         plain = at["plain"]
         for end in BAD:
             at[end.where].apply(end.document())
-        plain.apply(*(small(experiment(name)) for name in GOOD))
+        plain.apply(*(small(experiment(name), resources=resources) for name, resources in GOOD.items()))
         at["quota"].apply(turning("quota-full"))
         plain.apply(turning("node-missing", nodeSelector={PLACE_LABEL: plain.namespace}))
         plain.apply(turning("webhook-away", labels={UNANSWERED_LABEL: "for-now"}))
@@ -257,7 +257,7 @@ def test_what_cannot_run_ends_inconclusive_in_time_and_says_why(ended: Ended, en
     assert seconds_of(status) < grace + MORE_SECONDS_MAX
 
 
-@pytest.mark.parametrize("name", GOOD, ids=lambda name: f"{len(name)}-characters")
+@pytest.mark.parametrize("name", GOOD, ids=lambda name: f"{name[:30]}-{len(name)}")
 def test_others_go_on_meanwhile_whatever_the_length_of_their_name(ended: Ended, name: str) -> None:
     status = ended.statuses[name]
     assert (status["result"], status["progress"]) == ("Pass", "2/2"), json.dumps(status["reasons"], indent=1)
