@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from killpoint.api.v1alpha1.status import Status
+from killpoint.local.home import Home
 from tests.cluster.experiments import installed
 from tests.cluster.helm import NAME
 from tests.cluster.kubectl import Kubectl
@@ -61,6 +62,7 @@ class Cli:
         first, *rest = program.split()
         environment = sanitized(os.environ) | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "HOME": str(self.folder)}
         environment["KUBECONFIG"] = str(self.kubectl.kubeconfig)
+        environment["KILLPOINT_CACHE"] = str(Home.from_environment(os.environ).cache)
         return subprocess.Popen(
             (first, *rest, *map(str, arguments), f"--namespace={self.kubectl.namespace}"),
             stdin=subprocess.DEVNULL,
@@ -141,6 +143,16 @@ def test_other_expectations_judge_the_same_evidence(cli: Cli, ran: subprocess.Co
     judged = cli("judge", "--cluster", "first", "--expect", cli.file("first", expect=False))
     assert judged.returncode == 1
     assert "exactly-once" in judged.stdout
+
+
+def test_one_of_its_trials_is_run_again_on_this_machine(cli: Cli, ran: subprocess.CompletedProcess[str]) -> None:
+    doubled = next(cell for cell in Status.model_validate_json(ran.stdout).cells if "duplicate" in cell.verdicts)
+    again = cli("replay", "--cluster", "first", f"{doubled.id}.1", "-o", "json")
+    assert again.returncode == 0, again.stderr
+    status = Status.model_validate_json(again.stdout)
+    assert (status.provenance.substrate, status.progress) == ("local", "2/2")
+    (killed,) = (cell for cell in status.cells if not cell.control)
+    assert (killed.id, killed.verdicts) == (doubled.id, doubled.verdicts)
 
 
 def test_the_status_names_evidence_that_a_kubeconfig_is_enough_to_read(

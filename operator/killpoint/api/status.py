@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +76,7 @@ def _without_cells(
         trials=_trials(summary.totals),
         kills=v1.Kills(planned=summary.totals.kills_planned, confirmed=summary.totals.kills_confirmed),
         effects=_effects(summary.totals),
-        failures=tuple(_failure(summary.name, cell, record, characters) for cell, record in failures),
+        failures=tuple(_failure(summary.provenance.replay, cell, record, characters) for cell, record in failures),
         failures_left_out=counted - len(failures),
         report=report,
         journal_id=summary.journal or None,
@@ -302,7 +301,7 @@ def _worst_first(cell: CellSummary) -> list[tuple[int, TrialRecord]]:
     return sorted(failed, key=lambda item: -item[0])
 
 
-def _failure(name: str, cell: CellSummary, record: TrialRecord, characters: int) -> v1.Failure:
+def _failure(replay: str, cell: CellSummary, record: TrialRecord, characters: int) -> v1.Failure:
     if record.judgement is None:
         raise ValueError(f"trial {record.evidence.id} has no judgement")
     worst: Finding = max(record.judgement.findings, key=lambda finding: finding.verdict.severity)
@@ -311,7 +310,7 @@ def _failure(name: str, cell: CellSummary, record: TrialRecord, characters: int)
         cell=cell.cell.id,
         verdict=worst.verdict,
         reason=_cut(worst.reason, characters),
-        replay=_cut(f"killpoint replay {shlex.quote(name)} {record.evidence.id}", NAME_CHARACTERS_MAX),
+        replay=_cut(f"{replay} {record.evidence.id}", NAME_CHARACTERS_MAX),
     )
 
 

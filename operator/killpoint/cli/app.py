@@ -295,13 +295,21 @@ def replay(
     report: Report = None,
     dsn: Dsn = None,
     mode: ModeOption = Mode.AUTO,
+    cluster: InCluster = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
 ) -> int:
-    """Run one trial of a stored run again, with its control, and keep its files."""
-    card, path = _stored(name)
-    archive = read_archive(path)
+    """Run one trial of a stored run again on this machine, with its control, and keep its files."""
+    target = target_of(cluster=cluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
+    if target is None:
+        card, path = _stored(name)
+        archive, file = read_archive(path), Path(card.file)
+    else:
+        archive, file = cluster_commands.evidence(name, target), Path(f"{name}.yaml")
     document = from_fields(archive.document)
     experiment = only_trial(experiment_of(document, installed_workloads().catalog()), trial, archive.trials)
-    ran = _run(Path(card.file), document, experiment, dsn=dsn, mode=mode, keep=True, fresh=True, narrowed=True)
+    ran = _run(file, document, experiment, dsn=dsn, mode=mode, keep=True, fresh=True, narrowed=True)
     say(f"the files of the trial are in {ran.folder}")
     return _finished(ran.summary, output, report)
 

@@ -247,6 +247,7 @@ def _provenance(request: LocalRun, stack: LocalStack, engine: Engine) -> Provena
             ("Machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
         ),
         command=request.command,
+        replay=f"killpoint replay {request.experiment.name}",
     )
 
 

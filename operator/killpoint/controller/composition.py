@@ -21,15 +21,14 @@ from killpoint.controller.freeing import drop_database, free_children
 from killpoint.controller.requests import Requests
 from killpoint.controller.shared import Shared, now_ms
 from killpoint.controller.site import Order, Session
-from killpoint.controller.statuses import command_for
+from killpoint.controller.statuses import command_for, replay_for
 from killpoint.controller.subjects import Body, Subject, journal_of, recorded_journal
 from killpoint.core.plan import attempts_of
 from killpoint.core.state import JournalLostError
 from killpoint.databases import dsn as dsns
 from killpoint.engine import Engine, World
 from killpoint.journal.postgres import PostgresJournal, open_run
-from killpoint.kubernetes.manifests import Services, WorkerTemplate
-from killpoint.kubernetes.resources import completed
+from killpoint.kubernetes.manifests import LIMITS, REQUESTS, Services, WorkerTemplate
 from killpoint.kubernetes.substrate import KubernetesSubstrate, SubstrateSettings
 from killpoint.model.summary import Provenance
 from killpoint.ports import SubstrateUnavailableError
@@ -148,13 +147,12 @@ def _templates(order: Order, shared: Shared) -> Mapping[str, WorkerTemplate]:
 
 def template_of(worker: Worker, pull_policy: str) -> WorkerTemplate:
     """The pods of a worker that the experiment brings."""
-    requests, limits = completed(worker.resources.requests, worker.resources.limits)
     return WorkerTemplate(
         image=worker.image,
         command=worker.command,
         pull_policy=pull_policy,
-        requests=requests,
-        limits=limits,
+        requests={**REQUESTS, **worker.resources.requests},
+        limits={**LIMITS, **worker.resources.limits},
         env=tuple((variable.name, variable.value) for variable in worker.env),
         node_selector=worker.node_selector,
         tolerations=tuple(_toleration(given.model_dump()) for given in worker.tolerations),
@@ -183,4 +181,5 @@ async def _provenance(order: Order, subject: Subject, shared: Shared) -> Provena
             ("Python", platform.python_version()),
         ),
         command=command_for(subject),
+        replay=replay_for(subject),
     )

@@ -59,6 +59,7 @@ def without_run(subject: Subject, *, journal: str = "", created_ms: int, seed: i
         versions=(),
         platform=(),
         command=command_for(subject),
+        replay=replay_for(subject),
     )
     return ExperimentSummary(
         name=subject.name,
@@ -118,6 +119,11 @@ def command_for(subject: Subject) -> str:
     """What runs the experiment again."""
     get = f"kubectl --namespace={subject.namespace} get crashexperiment {subject.name} --output=yaml"
     return f"{get} | kubectl replace --force --filename=-"
+
+
+def replay_for(subject: Subject) -> str:
+    """What runs one of its trials again, on the machine of whoever asks; without the trial's id."""
+    return f"killpoint replay --cluster --namespace {subject.namespace} {subject.name}"
 
 
 def with_times(status: Document, before: Mapping[str, Any] | None, *, now_ms: int) -> Document:

@@ -134,6 +134,8 @@ class Provenance:
     """Python, Postgres, machine: name → value."""
     command: str
     """What reproduces the run."""
+    replay: str
+    """What runs one of its trials again, but for the trial's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

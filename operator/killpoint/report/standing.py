@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
@@ -160,4 +159,4 @@ def example(cell: CellSummary) -> TrialRecord | None:
 
 def replay(summary: ExperimentSummary, record: TrialRecord) -> str:
     """The command that runs a trial again."""
-    return f"killpoint replay {shlex.quote(printable(summary.name))} {record.evidence.id}"
+    return f"{printable(summary.provenance.replay)} {record.evidence.id}"

@@ -22,7 +22,15 @@ from tests.unit.engine.world import Sim, cell, experiment
 
 LOCATION = "/api/v1/namespaces/killpoint/services/http:killpoint-operator:evidence/proxy/v1/experiments/team/x/evidence"
 PROVENANCE = Provenance(
-    killpoint="0", substrate="memory", seed=1, started_ms=0, ended_ms=1, versions=(), platform=(), command=""
+    killpoint="0",
+    substrate="memory",
+    seed=1,
+    started_ms=0,
+    ended_ms=1,
+    versions=(),
+    platform=(),
+    command="",
+    replay="killpoint replay x",
 )
 TEXT = """\
 apiVersion: killpoint.dev/v1alpha1

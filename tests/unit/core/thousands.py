@@ -53,6 +53,7 @@ PROVENANCE = Provenance(
     versions=(),
     platform=(),
     command="",
+    replay="killpoint replay thousands",
 )
 
 

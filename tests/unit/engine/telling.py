@@ -11,7 +11,15 @@ from killpoint.model.summary import ExperimentSummary, Provenance, TrialRecord
 from tests.unit.engine.world import Flaw, Sim, cell
 
 PROVENANCE = Provenance(
-    killpoint="0", substrate="sim", seed=1, started_ms=0, ended_ms=None, versions=(), platform=(), command=""
+    killpoint="0",
+    substrate="sim",
+    seed=1,
+    started_ms=0,
+    ended_ms=None,
+    versions=(),
+    platform=(),
+    command="",
+    replay="killpoint replay x",
 )
 TABLE = [
     cell(key=key, at=(point,))

@@ -195,6 +195,7 @@ def summary(
             ),
             platform=(("Python", "3.12.8"), ("Postgres", "15.14"), ("Machine", "2 cores, x86_64, Linux 6.8")),
             command=f"killpoint run experiments/{name}.yaml",
+            replay=f"killpoint replay {name}",
         ),
     )
 
