@@ -28,7 +28,8 @@ from killpoint.core.state import JournalLostError
 from killpoint.databases import dsn as dsns
 from killpoint.engine import Engine, World
 from killpoint.journal.postgres import PostgresJournal, open_run
-from killpoint.kubernetes.manifests import LIMITS, REQUESTS, Services, WorkerTemplate
+from killpoint.kubernetes.manifests import Services, WorkerTemplate
+from killpoint.kubernetes.resources import completed
 from killpoint.kubernetes.substrate import KubernetesSubstrate, SubstrateSettings
 from killpoint.model.summary import Provenance
 from killpoint.ports import SubstrateUnavailableError
@@ -147,12 +148,13 @@ def _templates(order: Order, shared: Shared) -> Mapping[str, WorkerTemplate]:
 
 def template_of(worker: Worker, pull_policy: str) -> WorkerTemplate:
     """The pods of a worker that the experiment brings."""
+    requests, limits = completed(worker.resources.requests, worker.resources.limits)
     return WorkerTemplate(
         image=worker.image,
         command=worker.command,
         pull_policy=pull_policy,
-        requests={**REQUESTS, **worker.resources.requests},
-        limits={**LIMITS, **worker.resources.limits},
+        requests=requests,
+        limits=limits,
         env=tuple((variable.name, variable.value) for variable in worker.env),
         node_selector=worker.node_selector,
         tolerations=tuple(_toleration(given.model_dump()) for given in worker.tolerations),
