@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from killpoint.core.points import SIGKILL_EXIT, SIGTERM_EXIT, failure_of, landed
+from killpoint.model.cells import Method
 from killpoint.model.evidence import (
     INTERRUPTION,
     AttemptEnd,
@@ -23,6 +24,8 @@ from killpoint.model.findings import Cause, Finding, Judgement, Verdict
 
 DECLARED_STOPS = frozenset({OutcomeWord.HELD, OutcomeWord.DEAD_LETTERED, OutcomeWord.REJECTED, OutcomeWord.REFUSED})
 NO_OUTCOME = "none"
+NOT_THAWED = "NotThawed"
+"""The error of a worker that was frozen, and was let go of without having been told to go on."""
 
 
 def judge(evidence: TrialEvidence) -> Judgement:
@@ -159,6 +162,13 @@ def _attempts(evidence: TrialEvidence) -> Iterator[Finding]:
             )
         elif attempt.scheduled is None and (cause := _spoiled(end)) is not None:
             yield _inconclusive(cause, f"attempt {attempt.id.number}: {failure_of(end)}")
+        elif (
+            attempt.method is Method.FREEZE and landed(attempt) and (cause := _stayed_frozen(attempt, end)) is not None
+        ):
+            words = (
+                f"attempt {attempt.id.number} was frozen at {attempt.scheduled}, and did not go on: {failure_of(end)}"
+            )
+            yield _inconclusive(cause, words)
 
 
 def _spoiled(end: AttemptEnd) -> Cause | None:
@@ -176,6 +186,20 @@ def _spoiled(end: AttemptEnd) -> Cause | None:
     if end.outcome is None:
         return Cause.WORKER
     return None
+
+
+def _stayed_frozen(attempt: AttemptEvidence, end: AttemptEnd) -> Cause | None:
+    """Why an attempt that was frozen shows nothing of one that comes back; None where it did, and for any other one.
+
+    It may well fail as it goes on: to be kept out is what it should come to. But not for want of a thaw.
+    """
+    if attempt.method is not Method.FREEZE or not landed(attempt):
+        return None
+    if end.outcome is not None and end.outcome.error_class == NOT_THAWED:
+        return Cause.WORKER
+    if end.reason is EndReason.TIMED_OUT and [passed.spec for passed in end.points][-1:] == [attempt.scheduled]:
+        return Cause.WORKER
+    return _spoiled(end)
 
 
 def _signaled(end: AttemptEnd) -> Cause:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from killpoint.core.judge import judge, judge_safely
 from killpoint.core.points import landed
+from killpoint.model.cells import Method
 from killpoint.model.evidence import (
     AttemptEnd,
     AttemptEvidence,
@@ -232,6 +233,48 @@ def test_no_combination_of_wrongs_makes_a_right(spoiled: list[str]) -> None:
         with contextlib.suppress(AssertionError, IndexError):  # an earlier one has taken away what this one changes
             trial = SPOILED[name](trial)
     assert (judge(trial).verdict is Verdict.EXACTLY_ONCE) is (trial == SOUND)
+
+
+WENT_ON = (PointPassed(point="charge.after"), PointPassed(point="charge.recorded"))
+STOPPED = WENT_ON[:1]
+FAILED = Outcome(word=OutcomeWord.FAILED, error_class="StaleFence")
+THAWED: dict[str, AttemptEnd] = {
+    "it finished": AttemptEnd(
+        reason=EndReason.EXITED, exit_code=0, at_ms=9, points=WENT_ON, outcome=Outcome(word=OutcomeWord.FINISHED)
+    ),
+    "it was kept out": AttemptEnd(reason=EndReason.EXITED, exit_code=1, at_ms=9, points=STOPPED, outcome=FAILED),
+    "it hung later": AttemptEnd(reason=EndReason.TIMED_OUT, exit_code=137, at_ms=9, points=WENT_ON),
+}
+NEVER_THAWED: dict[str, AttemptEnd] = {
+    "its node evicted it": AttemptEnd(reason=EndReason.VANISHED, at_ms=9, fault="its node evicted it"),
+    "somebody else killed it": AttemptEnd(reason=EndReason.SIGNALED, exit_code=137, at_ms=9, points=STOPPED),
+    "memory ran out": AttemptEnd(reason=EndReason.OUT_OF_MEMORY, exit_code=137, at_ms=9, points=STOPPED),
+    "the run was over": AttemptEnd(reason=EndReason.CUT_SHORT, exit_code=137, at_ms=9, points=STOPPED),
+    "it did not wake": AttemptEnd(reason=EndReason.TIMED_OUT, exit_code=137, at_ms=9, points=STOPPED),
+    "it said nothing": AttemptEnd(reason=EndReason.EXITED, exit_code=3, at_ms=9, points=STOPPED, fault="no outcome"),
+    "nobody told it to go on": AttemptEnd(
+        reason=EndReason.EXITED, exit_code=1, at_ms=9, points=STOPPED, outcome=replace(FAILED, error_class="NotThawed")
+    ),
+}
+
+
+def frozen(end: AttemptEnd) -> TrialEvidence:
+    """Another executor took over and finished; then the frozen one ended like this."""
+    of = SOUND.coordinates
+    method = replace(SOUND, coordinates=replace(of, kill=replace(of.kill, method=Method.FREEZE)))
+    return of_attempt(method, 0, method=Method.FREEZE, parked_ms=1, end=end)
+
+
+@pytest.mark.parametrize("end", THAWED)
+def test_a_frozen_attempt_that_went_on_counts_however_it_fared(end: str) -> None:
+    judgement = judge(frozen(THAWED[end]))
+    assert (judgement.verdict, judgement.kills_confirmed) == (Verdict.EXACTLY_ONCE, 1)
+
+
+@pytest.mark.parametrize("end", NEVER_THAWED)
+def test_a_frozen_attempt_that_never_went_on_shows_nothing(end: str) -> None:
+    """The other executor was alone, so that nothing was charged twice is no wonder."""
+    assert judge(frozen(NEVER_THAWED[end])).verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("code", [134, 139])
