@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -87,9 +88,10 @@ def test_an_api_server_that_is_killed_in_mid_run_is_waited_for(operator: Operato
     experiments.apply(experiment("tiny", pause=2, trials=TRIALS, parallelism=2))
     experiments.runs("tiny")
     journal = experiments.status("tiny")["journalID"]
-    for _ in range(2):
-        kill_api_server()
-        time.sleep(6)
+    killed = [kill_api_server()]
+    time.sleep(6)
+    killed.append(kill_api_server())
+    last = datetime.now(UTC)
 
     def over() -> bool:
         with suppress(AssertionError):  # the API server is away for kubectl as well
@@ -97,6 +99,8 @@ def test_an_api_server_that_is_killed_in_mid_run_is_waited_for(operator: Operato
         return False
 
     wait_for(over, "its end", seconds=END_SECONDS_MAX)
+    assert killed[0] != killed[1], "it had been started anew"
+    assert datetime.fromisoformat(experiments.status("tiny")["completionTime"]) > last, "it was in mid-run"
     assert_nothing_left(experiments, operator)
     # The watch of the tests is as dead as the first API server. What was launched is in the journal, and what was run
     # twice would have charged twice.
@@ -108,14 +112,16 @@ def test_an_api_server_that_is_killed_in_mid_run_is_waited_for(operator: Operato
     assert charged == set(map(str, launched))
 
 
-def kill_api_server() -> None:
-    """SIGKILL to it, by its id within the node. The node's first process starts it anew."""
+def kill_api_server() -> str:
+    """SIGKILL to it, by its id within the node, which is returned. The node's first process starts it anew."""
     first = str(json.loads(PROCESS.read_text())["pid"])
     within = ("nsenter", f"--target={first}", "--pid", "--mount")
     found = subprocess.run(
         (*within, "pgrep", "--oldest", "--full", "kube kube-apiserver"), check=True, capture_output=True, text=True
     )
-    subprocess.run((*within, "kill", "-9", found.stdout.strip()), check=True)
+    process = found.stdout.strip()
+    subprocess.run((*within, "kill", "-9", process), check=True)
+    return process
 
 
 def test_a_database_that_could_not_be_dropped_is_dropped_later(operator: Operator, experiments: Experiments) -> None:
