@@ -124,15 +124,18 @@ def _passed(result: Result | None) -> Known:
 
 
 def _faults(summary: ExperimentSummary) -> _Said:
-    """Whether every kill that was planned is proven."""
+    """Whether every kill that was planned is proven. Where none was planned, nothing is."""
     planned, confirmed = summary.totals.kills_planned, summary.totals.kills_confirmed
     message = f"{confirmed} of {planned} kills confirmed"
     if summary.result is Result.ERROR:
         return _Said(type="FaultConfirmed", status="Unknown", reason=REASONS[Result.ERROR], message=message)
+    if summary.result is None:
+        # Cells at "*" have yet to be unfolded: that none of the kills known by now is missing says nothing.
+        return _Said(type="FaultConfirmed", status="Unknown", reason="Running", message=message)
+    if not planned:
+        return _Said(type="FaultConfirmed", status="Unknown", reason="NoKills", message=message)
     if confirmed >= planned:
         return _Said(type="FaultConfirmed", status="True", reason="AllConfirmed", message=message)
-    if summary.result is None:
-        return _Said(type="FaultConfirmed", status="Unknown", reason="Running", message=message)
     missing = "Aborted" if summary.aborted else "KillsMissing"
     return _Said(type="FaultConfirmed", status="False", reason=missing, message=message)
 

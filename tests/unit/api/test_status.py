@@ -124,6 +124,15 @@ def test_kills_that_are_missing_at_the_end_are_said_to_be() -> None:
     assert conditions(replace(fewer, result=None))["FaultConfirmed"] == UNKNOWN
 
 
+def test_that_none_of_no_kills_is_missing_confirms_none() -> None:
+    """Also before the cells at every point are unfolded, when all kills that are known by then may be confirmed."""
+    summary = builders.crash_table()
+    none = replace(summary, totals=replace(summary.totals, kills_planned=0, kills_confirmed=0))
+    assert conditions(none)["FaultConfirmed"] == UNKNOWN
+    assert conditions(replace(none, result=None))["FaultConfirmed"] == UNKNOWN
+    assert conditions(replace(summary, result=None))["FaultConfirmed"] == UNKNOWN
+
+
 def test_nothing_judged_and_hostile_words_still_make_a_status() -> None:
     for summary in (builders.nothing_judged(), builders.hostile(), builders.all_axes(), builders.inconclusive()):
         status = status_of(summary)
