@@ -83,7 +83,9 @@ def _died_as_killed(attempt: AttemptEvidence, end: AttemptEnd) -> bool:
             return end.reason is EndReason.OUT_OF_MEMORY
         case Method.DELETE_POD | Method.EVICT:
             asked = attempt.kill_requested and attempt.parked_ms is not None
-            return asked and end.exit_code in {SIGKILL_EXIT, SIGTERM_EXIT}
+            # At its deadline or its memory limit it dies with the same exit code, whatever became of the request.
+            died = end.reason in {EndReason.SIGNALED, EndReason.EXITED}
+            return asked and died and end.exit_code in {SIGKILL_EXIT, SIGTERM_EXIT}
         case Method.FREEZE:
             return attempt.parked_ms is not None
         case _:

@@ -84,6 +84,13 @@ def test_a_death_that_nobody_asked_for_or_before_it_was_parked_is_no_kill_from_o
     assert not landed(replace(killed(method), parked_ms=None))
 
 
+@pytest.mark.parametrize("method", FROM_OUTSIDE)
+@pytest.mark.parametrize("reason", sorted(set(EndReason) - {EndReason.SIGNALED, EndReason.EXITED}))
+def test_a_death_of_another_cause_is_no_kill_from_outside(method: Method, reason: EndReason) -> None:
+    """A disruption budget may refuse the eviction for as long as the attempt may live, and then it is killed anyway."""
+    assert not landed(ended_otherwise(killed(method), reason=reason, exit_code=137))
+
+
 def test_a_freeze_is_proven_by_the_parking_alone_while_it_lasts_and_after_it() -> None:
     frozen = AttemptEvidence(
         id=attempt_id(1), action="start", scheduled=AT.spec, intended_ms=1, method=Method.FREEZE, parked_ms=2

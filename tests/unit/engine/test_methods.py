@@ -95,3 +95,21 @@ def test_a_pod_that_somebody_else_deleted_is_not_our_kill() -> None:
     assert record.judgement.verdict is Verdict.INCONCLUSIVE
     assert record.judgement.findings[0].cause is Cause.INFRASTRUCTURE
     assert record.judgement.kills_confirmed == 0
+
+
+@pytest.mark.parametrize("method", [Method.DELETE_POD, Method.EVICT])
+def test_a_parked_attempt_that_its_deadline_killed_instead_proves_nothing(method: Method) -> None:
+    """As where a disruption budget lets no eviction through."""
+    sim = Sim(experiment(cell(key="stable", at=("charge.after",), method=method)))
+    kill = sim.substrate.kill
+
+    async def refused(attempt: AttemptId, how: Method) -> None:
+        if how is not method:
+            await kill(attempt, how)
+
+    sim.substrate.kill = refused  # type: ignore[assignment,method-assign]
+    record = only_trial(sim)
+    assert record.evidence.attempts[0].end is not None
+    assert record.evidence.attempts[0].end.reason is EndReason.TIMED_OUT
+    assert record.judgement is not None
+    assert (record.judgement.verdict, record.judgement.kills_confirmed) == (Verdict.INCONCLUSIVE, 0)
