@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -42,6 +43,13 @@ def provider() -> Provider:
 @pytest.fixture
 def kubectl(provider: Provider) -> Iterator[Kubectl]:
     """A namespace of the test's own that enforces restricted Pod Security, and kubectl in it."""
+    with namespace(provider) as kubectl:
+        yield kubectl
+
+
+@contextmanager
+def namespace(provider: Provider) -> Iterator[Kubectl]:
+    """One more of the same."""
     name = f"test-{secrets.token_hex(4)}"
     program = providers.find_kubectl(Layout.from_environment())
     kubectl = Kubectl(program=program, kubeconfig=provider.kubeconfig, namespace=name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from killpoint.databases.administration import EXPERIMENT_PREFIX
+from killpoint.databases.administration import EXPERIMENT_PREFIX, experiment_database
 from killpoint.journal.codec import decode
 from killpoint.model.events import Event, ServicesSeen
 from tests.cluster.objects import Experiments
@@ -80,10 +80,10 @@ def databases_left(operator: Operator) -> list[str]:
     return [name for (name,) in _rows(operator.server, _DATABASES, f"{EXPERIMENT_PREFIX}%")]
 
 
-def assert_nothing_left(experiments: Experiments, operator: Operator) -> None:
-    """No pod, no secret, no database of any run."""
+def assert_nothing_left(name: str, experiments: Experiments, operator: Operator) -> None:
+    """No pod and no secret of any run in the namespace, and no database of this one's."""
     experiments.nothing_left(seconds=5)
-    assert databases_left(operator) == []
+    assert experiment_database(experiments.status(name)["journalID"]) not in databases_left(operator)
 
 
 @contextmanager

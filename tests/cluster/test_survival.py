@@ -10,18 +10,22 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import mortal
+from tests.cluster.conftest import namespace
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.mortal import Fate
 from tests.cluster.objects import Experiments
 from tests.cluster.operator_process import Operator, experiment, operator_for, wait_for
-from tests.cluster.survival import account_of, assert_nothing_left, kept_running
-from tests.cluster.watched import watching
+from tests.cluster.providers import Provider
+from tests.cluster.survival import Account, account_of, assert_nothing_left, kept_running
+from tests.cluster.watched import Watched, watching
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -49,28 +53,60 @@ def operator(cluster: Kubectl, fate: Path) -> Iterator[Operator]:
         assert "Traceback" not in operator.process.said(), operator.process.said()
 
 
-@pytest.mark.parametrize("side", ["before", "after"])
-def test_killed_at_any_change_of_its_journal_it_ends_with_the_same_account(
-    side: str, operator: Operator, experiments: Experiments, fate: Path
-) -> None:
-    """Right before, or right after, each append in turn: same verdicts and effects, each pod made once, none left."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """An operator with a namespace of its own, and the side of each change on which it dies."""
+
+    side: str
+    operator: Operator
+    experiments: Experiments
+    fate: Path
+
+    def run(self) -> int:
+        """Die at one change after the other, until there is none left to die at; how many there were."""
+        with watching(self.experiments.kubectl) as watched, kept_running(self.operator) as codes:
+            undisturbed = self._account("undisturbed", watched)
+            for change in count(1):
+                Fate(side=self.side, change=change).write(self.fate)
+                assert self._account(f"{self.side}-{change}", watched) == undisturbed, f"killed {self.side} {change}"
+                if self.fate.exists():
+                    return change - 1
+                assert codes == [-signal.SIGKILL] * change
+        raise AssertionError("there is always one change less")
+
+    def _account(self, name: str, watched: Watched) -> Account:
+        self.experiments.apply(experiment(name))
+        self.experiments.complete(name)
+        assert_nothing_left(name, self.experiments, self.operator)
+        return account_of(name, experiments=self.experiments, operator=self.operator, watched=watched)
+
+
+@pytest.fixture
+def lanes(operator: Operator, experiments: Experiments, provider: Provider, fate: Path) -> Iterator[list[Lane]]:
+    """Two that run at the same time, on the same services."""
+    with namespace(provider) as kubectl:
+        other = operator.beside(
+            "other",
+            **{mortal.FATE: f"{fate}-other"},
+            KILLPOINT_NAMESPACES=kubectl.namespace,
+            KILLPOINT_POD_NAMESPACE=kubectl.namespace,
+        )
+        other.start()
+        yield [
+            Lane(side="before", operator=operator, experiments=experiments, fate=fate),
+            Lane(side="after", operator=other, experiments=Experiments(kubectl), fate=Path(f"{fate}-other")),
+        ]
+        other.process.stop()
+        assert "Traceback" not in other.process.said(), other.process.said()
+
+
+def test_killed_at_any_change_of_its_journal_it_ends_with_the_same_account(lanes: list[Lane]) -> None:
+    """Right before, and right after, each append in turn: same verdicts and effects, each pod made once, none left."""
     faulthandler.cancel_dump_traceback_later()  # a boundary has a bound of its own
-    with watching(experiments.kubectl) as watched, kept_running(operator) as codes:
-
-        def run(name: str) -> object:
-            experiments.apply(experiment(name))
-            experiments.complete(name)
-            assert_nothing_left(experiments, operator)
-            return account_of(name, experiments=experiments, operator=operator, watched=watched)
-
-        undisturbed = run("undisturbed")
-        for change in count(1):
-            Fate(side=side, change=change).write(fate)
-            assert run(f"{side}-{change}") == undisturbed, f"killed {side} change {change}"
-            if fate.exists():
-                break
-            assert codes == [-9] * change
-    assert change > CHANGES_MIN
+    with ThreadPoolExecutor(len(lanes)) as threads:
+        changes = set(threads.map(Lane.run, lanes))
+    assert len(changes) == 1
+    assert changes.pop() >= CHANGES_MIN
 
 
 def test_killed_at_random_moments_of_a_large_run_it_ends_as_if_nothing_had_been(
@@ -92,7 +128,7 @@ def test_killed_at_random_moments_of_a_large_run_it_ends_as_if_nothing_had_been(
             seconds=LARGE_SECONDS_MAX,
         )
         assert codes == [-signal.SIGKILL] * KILLS
-        assert_nothing_left(experiments, operator)
+        assert_nothing_left("large", experiments, operator)
         account = account_of("large", experiments=experiments, operator=operator, watched=watched)
     assert account.result == "Pass"
     assert account.kills == {"planned": TRIALS, "confirmed": TRIALS}

@@ -73,7 +73,7 @@ def test_one_of_two_acts_and_the_other_one_follows_it_when_it_dies(
         assert set(account.pods.values()) == {1}, account.pods
         assert set(account.committed.values()) == {1}, account.committed
         assert [epoch for epoch, *_ in epochs_of(journal, follower)] == [1, 2]
-        assert_nothing_left(experiments, follower)
+        assert_nothing_left("tiny", experiments, follower)
 
 
 @pytest.mark.parametrize("over", [False, True], ids=["while-the-other-one-runs-it", "after-the-end"])
@@ -106,4 +106,4 @@ def test_a_leader_that_was_paused_does_nothing_more_once_another_one_leads(
         account = account_of("tiny", experiments=experiments, operator=follower, watched=watched)
         assert set(account.pods.values()) == {1}, account.pods
         assert set(account.committed.values()) == {1}, account.committed
-        assert_nothing_left(experiments, follower)
+        assert_nothing_left("tiny", experiments, follower)

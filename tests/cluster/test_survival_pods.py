@@ -101,4 +101,4 @@ def test_a_pod_that_somebody_else_deletes_costs_a_retry_and_is_no_kill(
         assert set(account.pods.values()) == {1}, account.pods
         assert set(account.committed.values()) == {1}, account.committed
         assert not [of for of in account.committed if of[0] in set(map(str, disturbed))]
-        assert_nothing_left(experiments, operator)
+        assert_nothing_left("tiny", experiments, operator)

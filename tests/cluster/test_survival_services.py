@@ -80,7 +80,7 @@ def test_connections_to_the_api_server_that_break_are_made_anew(
         assert set(account.pods.values()) == {1}, account.pods
         [(epoch, *_)] = epochs_of(experiments.status("tiny")["journalID"], operator)
         assert epoch == 1, "it was the same operator all the time"
-        assert_nothing_left(experiments, operator)
+        assert_nothing_left("tiny", experiments, operator)
 
 
 @pytest.mark.alone
@@ -101,7 +101,7 @@ def test_an_api_server_that_is_killed_in_mid_run_is_waited_for(operator: Operato
     wait_for(over, "its end", seconds=END_SECONDS_MAX)
     assert killed[0] != killed[1], "it had been started anew"
     assert datetime.fromisoformat(experiments.status("tiny")["completionTime"]) > last, "it was in mid-run"
-    assert_nothing_left(experiments, operator)
+    assert_nothing_left("tiny", experiments, operator)
     # The watch of the tests is as dead as the first API server. What was launched is in the journal, and what was run
     # twice would have charged twice.
     account = account_of("tiny", experiments=experiments, operator=operator, watched=None)
