@@ -200,7 +200,7 @@ def _nothing(end: AttemptEnd, reason: EndReason, fault: str) -> AttemptEnd:
 def _as_it_ended(pod: Pod, end: AttemptEnd, *, finished_ms: int, out_of_memory: bool, reading: Reading) -> AttemptEnd:
     if end.exit_code == 0 and end.outcome is not None:
         return end
-    disruption = _disruption(pod, finished_ms)
+    disruption = _disruption(pod, finished_ms) or _before_it_was_asked(pod, end)
     if disruption is not None:
         return replace(end, reason=EndReason.VANISHED, fault=f"{_called(pod)}: {disruption}")
     if pod.get("status", {}).get("reason") == "DeadlineExceeded":
@@ -246,6 +246,22 @@ def _disruption(pod: Pod, finished_ms: int | None) -> str | None:
     asked = asked_ms(pod)
     if asked is not None and ours is None and _not_before(finished_ms, asked):
         return "somebody else deleted it"
+    return None
+
+
+def _before_it_was_asked(pod: Pod, end: AttemptEnd) -> str | None:
+    """Who else killed a pod that bears our mark, in words; None where nobody did.
+
+    The mark comes before the request, by far where a disruption budget refuses the eviction again and again.
+    """
+    ours = killed_by_us(pod)
+    if ours not in {Method.DELETE_POD.value, Method.EVICT.value} or (end.exit_code or 0) <= _SIGNALED:
+        return None
+    if asked_ms(pod) is None:
+        return "somebody else killed it before it was asked to go"
+    conditions = pod.get("status", {}).get("conditions") or ()
+    if ours == Method.EVICT.value and all(one.get("reason") != "EvictionByEvictionAPI" for one in conditions):
+        return "somebody else deleted it before it was evicted"
     return None
 
 

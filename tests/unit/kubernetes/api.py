@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from kubernetes.aio.client import ApiClient, Configuration
 
-from tests.unit.kubernetes.pods import FINISHED
+from tests.unit.kubernetes.pods import FINISHED, disruption
 
 Status = tuple[int, Mapping[str, Any] | str]
 
@@ -124,6 +124,7 @@ class FakeServer:
         return Response(200, pod)
 
     def _evict(self, name: str) -> Response:
+        self.pods[name]["status"] |= disruption("EvictionByEvictionAPI")
         self._mark(name, grace=self.pods[name]["spec"]["terminationGracePeriodSeconds"])
         return Response(201, {})
 

@@ -165,6 +165,23 @@ def test_our_eviction_is_our_kill_and_somebody_elses_is_not() -> None:
     assert "somebody else evicted it" in theirs.fault
 
 
+@pytest.mark.parametrize("method", [Method.DELETE_POD, Method.EVICT])
+def test_a_pod_that_we_were_about_to_end_and_somebody_else_killed_is_not_our_kill(method: Method) -> None:
+    """As long as a disruption budget refuses its eviction, it bears our mark and is not on its way."""
+    end = end_of(pod(DIED_AT_ITS_POINT, annotations={KILLED_BY: method.value}))
+    assert end.reason is EndReason.VANISHED
+    assert "somebody else killed it before it was asked to go" in (end.fault or "")
+    assert not landed(evidence(end, method))
+
+
+def test_a_pod_that_we_were_about_to_evict_and_somebody_else_deleted_is_not_our_kill() -> None:
+    shown = pod(DIED_AT_ITS_POINT, metadata=deleted(LATER, grace=5), annotations={KILLED_BY: "evict"})
+    end = end_of(shown)
+    assert end.reason is EndReason.VANISHED
+    assert "somebody else deleted it before it was evicted" in (end.fault or "")
+    assert not landed(evidence(end, Method.EVICT))
+
+
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
