@@ -119,7 +119,7 @@ class Rig:
             workers={"stub": template or self.template},
             services=Services(
                 payments_url="http://payments.invalid", control_url="http://control.invalid",
-                database_url="postgresql://u:p@db.invalid/d",
+                database_url="postgresql://user:word-of-this-user@db.invalid/d",
             ),
             limits=LIMITS,
             attempts_max=2,
