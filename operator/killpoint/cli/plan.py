@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from killpoint.cli.columns import aligned
 from killpoint.core.plan import attempts_of, plan
 from killpoint.model.cells import Cell
 from killpoint.model.experiment import Experiment
@@ -18,9 +19,7 @@ def plan_text(experiment: Experiment) -> str:
     axes = _axes(cells)
     rows = [("CELL", *(axis.upper() for axis in axes), "TRIALS", "ATTEMPTS", "EXPECTED")]
     rows += [_row(experiment, cell, axes) for cell in cells]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    table = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([*table, "", *_totals(experiment, planned.cells, planned.undiscovered)])
+    return "\n".join([aligned(rows), "", *_totals(experiment, planned.cells, planned.undiscovered)])
 
 
 def _axes(cells: list[Cell]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from killpoint.cli.archive import RunCard
+from killpoint.cli.columns import aligned
 
 
 def status_text(runs: Sequence[RunCard], running: Collection[str]) -> str:
@@ -24,9 +25,6 @@ def status_text(runs: Sequence[RunCard], running: Collection[str]) -> str:
         )
         for card in runs
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     interrupted = [card for card in runs if card.state != "ended" and card.run not in running]
     hint = [f"An interrupted run goes on with: killpoint run {interrupted[0].file}"] if interrupted else []
-    return "\n".join(
-        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ) + "".join(f"\n\n{line}" for line in hint)
+    return aligned(rows) + "".join(f"\n\n{line}" for line in hint)
