@@ -202,7 +202,9 @@ def _unknown(cell: Cell, records: Sequence[TrialRecord]) -> list[str]:
         if judgement is not None and record.set_apart is None and not judgement.conclusive:
             reason = next(finding.reason for finding in judgement.findings if finding.verdict is Verdict.INCONCLUSIVE)
             found.append(f"trial {record.evidence.id}: inconclusive: {reason}")
-    if not unjudged and records and all(record.set_apart is not None for record in records):
+    if not records:
+        found.append("no trial was planned")
+    elif all(record.set_apart is not None for record in records):
         found.append("every trial was set apart")
     return found
 

@@ -193,6 +193,13 @@ def test_nothing_is_killed_where_no_control_came_to_a_conclusion() -> None:
     assert any("its control came to no conclusion" in reason for reason in summary.reasons)
 
 
+def test_a_cell_without_a_trial_shows_nothing() -> None:
+    sim = Sim(experiment(cell(key="stable", at=("charge.after",)), replace(cell(at=("charge.before",)), trials=0)))
+    summary = summary_of(sim.run())
+    assert [one.met for one in summary.cells if not one.trials] == [None]
+    assert summary.result is Result.INCONCLUSIVE
+
+
 def test_the_frameworks_own_error_is_set_apart_and_bounded() -> None:
     def run(most: int) -> ExperimentSummary:
         rule = Rule(expected=Expected(framework_errors=FrameworkErrors(match="dictionary changed", most=most)))
