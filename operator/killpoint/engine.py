@@ -24,7 +24,6 @@ from killpoint.model.events import (
     AttemptLaunched,
     AttemptReleased,
     Event,
-    LedgerRead,
     RunContinued,
     RunEnded,
     RunOpened,
@@ -317,21 +316,24 @@ class Engine:
         await self._append(RunEnded(result=verdict_on(self.run()), aborted=finish.aborted))
 
     async def _late_effects(self) -> list[Event]:
-        judged = [
-            trial for trial in self._state.trials.values() if trial.ledger is not None and trial.ledger.view is not None
-        ]
+        """Of every take that ran, those that were run again included: none of what they did is to be overlooked.
+
+        Raises LedgerUnavailableError, unless payments has never answered for any of them: to wait on would be in vain.
+        """
+        reads = [trial.ledger for trial in self._state.trials.values() if trial.ledger is not None]
         late: list[Event] = []
-        for start in range(0, len(judged), AUDIT_RUNS):
-            batch = judged[start : start + AUDIT_RUNS]
-            views = await self._world.ledger.view([run_of(self._journal_id, trial.id) for trial in batch])
-            for trial in batch:
-                view = views[run_of(self._journal_id, trial.id)]
-                if (
-                    trial.ledger is not None
-                    and trial.ledger.view is not None
-                    and view.effects != trial.ledger.view.effects
-                ):
-                    late.append(LedgerRead(trial=trial.id, view=view))
+        for start in range(0, len(reads), AUDIT_RUNS):
+            batch = reads[start : start + AUDIT_RUNS]
+            try:
+                views = await self._world.ledger.view([run_of(self._journal_id, read.trial) for read in batch])
+            except LedgerUnavailableError:
+                if all(read.view is None for read in reads):
+                    return []
+                raise
+            for read in batch:
+                view = views[run_of(self._journal_id, read.trial)]
+                if read.view is None or view.effects != read.view.effects:
+                    late.append(replace(read, view=view))
         return late
 
 

@@ -166,7 +166,7 @@ def _for_ended(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[
     noise = _noise(situation, trial, view)
     if view is None or noise is not None:
         if _settling_is_over(situation, trial):
-            yield from _conclude(trial, LedgerRead(trial=trial.id, view=None, fault=noise))
+            yield from _conclude(trial, LedgerRead(trial=trial.id, view=view, fault=noise))
         return
     last = trial.executors[-1] if trial.executors else None
     if last is None or not landed(last.evidence):

@@ -215,7 +215,9 @@ def _ledger(evidence: TrialEvidence) -> Iterator[Finding]:
     if view is None:
         yield _inconclusive(Cause.LEDGER, evidence.ledger_fault or "the ledger was not read")
         return
-    if view.in_flight:
+    if evidence.ledger_fault is not None:
+        yield _inconclusive(Cause.LEDGER, evidence.ledger_fault)
+    elif view.in_flight:
         yield _inconclusive(Cause.LEDGER, f"{view.in_flight} requests were still in flight when the ledger was read")
     yield from _silent(evidence, view)
     yield from _duplicates(view)
@@ -291,7 +293,8 @@ def _ending(evidence: TrialEvidence) -> Iterator[Finding]:
     view = evidence.ledger
     word = outcome_of(evidence)
     if word == OutcomeWord.FINISHED:
-        if view is not None:
+        # What is not there yet may be on its way, as long as it was not quiet.
+        if view is not None and evidence.ledger_fault is None and not view.in_flight:
             for missing in _missing(evidence, view):
                 yield Finding(verdict=Verdict.LOST, reason=f"the run says finished, but there is no {missing}")
             yield from _claims(evidence, view)

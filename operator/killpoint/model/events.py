@@ -96,7 +96,7 @@ class PointChecked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRead:
-    """What payments showed of the trial when everything was quiet, or why it could not be read in time."""
+    """What payments showed of the trial, and why that may not be all: it was not read in time, or it was not quiet."""
 
     trial: TrialId
     view: LedgerView | None

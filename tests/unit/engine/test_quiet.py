@@ -50,7 +50,70 @@ def test_requests_in_flight_are_not_quiet() -> None:
     summary = summary_of(sim.run())
     assert summary.result is Result.INCONCLUSIVE
     assert summary.totals.verdicts == ((Verdict.INCONCLUSIVE, 1),)
-    assert all(record.evidence.ledger is None for cell in summary.cells for record in cell.trials)
+    faults = [record.evidence.ledger_fault for cell in summary.cells for record in cell.trials]
+    assert "payments still has 1 requests of the run in flight" in faults
+
+
+def test_harm_that_shows_before_it_is_quiet_is_not_run_again() -> None:
+    """Another take without it would hide it: what the ledger has is there, whatever may still come."""
+    sim = Sim(experiment(cell(key="stable", at=("charge.before",))))
+    _charge_again_in_the_first_take(sim)
+
+    async def stays(attempts: Sequence[AttemptId]) -> object:
+        return {attempt: int(not attempt.trial.retry and attempt.number == 2) for attempt in attempts}
+
+    sim.substrate.sessions = stays  # type: ignore[assignment,method-assign]
+    summary = summary_of(sim.run())
+    assert (summary.result, summary.totals.retries) == (Result.FAIL, 0)
+    assert (Verdict.DUPLICATE, 1) in summary.totals.verdicts
+
+
+def test_what_is_not_there_before_it_is_quiet_is_not_lost() -> None:
+    sim = Sim(experiment(cell(key="stable", at=("charge.before",)), limits=replace(LIMITS, inconclusive_retries=0)))
+    view = sim.target.view
+
+    async def nothing_yet(runs: Sequence[str]) -> object:
+        return {run: replace(seen, effects=(), in_flight=1) for run, seen in (await view(runs)).items()}
+
+    sim.target.view = nothing_yet  # type: ignore[assignment,method-assign]
+    summary = summary_of(sim.run())
+    assert summary.result is Result.INCONCLUSIVE
+    assert Verdict.LOST not in dict(summary.totals.verdicts)
+
+
+def test_harm_in_a_take_that_was_not_read_in_time_is_found_before_the_end() -> None:
+    killed = cell(key="stable", at=("charge.before",))
+    sim = Sim(experiment(killed))
+    _charge_again_in_the_first_take(sim)
+    view = sim.target.view
+
+    async def away_at_first(runs: Sequence[str]) -> object:
+        if any(f"{killed.id}.1" in run for run in runs) and len(sim.substrate.launches) == 3 and not _has_retried(sim):
+            raise LedgerUnavailableError("payments does not answer")
+        return await view(runs)
+
+    sim.target.view = away_at_first  # type: ignore[assignment,method-assign]
+    summary = summary_of(sim.run())
+    assert summary.result is Result.FAIL
+    assert (Verdict.DUPLICATE, 1) in summary.totals.verdicts
+
+
+def _has_retried(sim: Sim) -> bool:
+    return any(attempt.trial.retry for attempt in sim.substrate.launches)
+
+
+def _charge_again_in_the_first_take(sim: Sim) -> None:
+    """Its resume charges once more, past the key; no take after it does."""
+    launch = sim.substrate.launch
+
+    async def launch_and_charge(request: Launch) -> bool:
+        done = await launch(request)
+        if request.attempt.number == 2 and not request.attempt.trial.retry:
+            charge = next(found for found in sim.target.effects if found.run == request.run)
+            sim.target.effects.append(replace(charge, id="ch_again"))
+        return done
+
+    sim.substrate.launch = launch_and_charge  # type: ignore[assignment,method-assign]
 
 
 def test_what_is_committed_after_a_judgement_reopens_the_trial() -> None:
