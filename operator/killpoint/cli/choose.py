@@ -73,4 +73,4 @@ def only_trial(experiment: Experiment, trial: str, known: Sequence[JudgedTrial])
 def _narrowed(experiment: Experiment, cells: Sequence[Cell], how: str) -> Experiment:
     """A narrowed experiment is another one: it must never go on in the journal of the whole."""
     digest = hashlib.sha256(f"{experiment.digest}\n{how}".encode()).hexdigest()
-    return replace(experiment, cells=tuple(cells), digest=digest)
+    return replace(experiment, cells=tuple(cells), digest=digest, narrowed=True)

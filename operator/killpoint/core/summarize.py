@@ -51,6 +51,8 @@ class Run:
     blocked: frozenset[str] = frozenset()
     """Cells that were not run because their control came to no conclusion."""
     undiscovered: int = 0
+    narrowed: bool = False
+    """Whether only a part of the experiment was run."""
     over: bool
     aborted: bool = False
 
@@ -65,6 +67,7 @@ def run_from_state(experiment: Experiment, plan: Plan, state: RunState, *, journ
         cells=[(cell, _trials(experiment, state, cell, journal)) for cell in plan.cells],
         blocked=frozenset(cell.id for cell in plan.cells if not cell.is_control and _blocked(plan, state, cell)),
         undiscovered=len(plan.undiscovered),
+        narrowed=experiment.narrowed,
         over=state.result is not None,
         aborted=state.aborted,
     )
@@ -76,7 +79,7 @@ def summarize(run: Run, provenance: Provenance) -> ExperimentSummary:
     return ExperimentSummary(
         name=run.name,
         journal=run.journal,
-        result=result_of(cells, run.undiscovered) if run.over else None,
+        result=_result_of(run, cells) if run.over else None,
         reasons=_reasons(cells, run) if run.over else (),
         aborted=run.aborted,
         workflow=run.workflow,
@@ -88,16 +91,26 @@ def summarize(run: Run, provenance: Provenance) -> ExperimentSummary:
 
 def verdict_on(run: Run) -> Result:
     """The word for the experiment, as it will stand when the run is over."""
-    return result_of([_cell_summary(run, cell, trials) for cell, trials in run.cells], run.undiscovered)
+    return _result_of(run, [_cell_summary(run, cell, trials) for cell, trials in run.cells])
 
 
-def result_of(cells: Sequence[CellSummary], undiscovered: int) -> Result:
+def _result_of(run: Run, cells: Sequence[CellSummary]) -> Result:
     """Fail before Inconclusive before Pass. Nothing run, or a kill not confirmed, is never a Pass."""
     if any(cell.met is False for cell in cells):
         return Result.FAIL
-    if not cells or undiscovered or any(cell.met is None for cell in cells):
+    if not cells or run.undiscovered or any(cell.met is None for cell in cells) or _idle_rules(run):
         return Result.INCONCLUSIVE
     return Result.PASS
+
+
+def _idle_rules(run: Run) -> list[str]:
+    """The expectations that held for no cell of the whole: what they were about was never seen.
+
+    Before a run this is known of all but those about a point at which "*" was to kill.
+    """
+    if run.narrowed or run.undiscovered:
+        return []
+    return [rule.expected.source for rule in run.rules if not any(rule.matches(cell) for cell, _ in run.cells)]
 
 
 def _trials(experiment: Experiment, state: RunState, cell: Cell, journal: str) -> list[JudgedTrial]:
@@ -289,6 +302,7 @@ def _reasons(cells: Sequence[CellSummary], run: Run) -> tuple[str, ...]:
     found = [ABORTED] if run.aborted else []
     worst_first = sorted((cell for cell in cells if cell.met is not True), key=lambda cell: cell.rank)
     found += [f"{_where(cell)}: {_joined(cell.reasons)}" for cell in worst_first]
+    found += [f"{source} is about no cell that was run: no control passed its point" for source in _idle_rules(run)]
     if run.undiscovered:
         found.append(
             f'{run.undiscovered} cells at "*" were never unfolded: their controls ended badly or named too few points'

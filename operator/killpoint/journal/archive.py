@@ -37,6 +37,7 @@ class Archive:
     aborted: bool = False
     blocked: tuple[str, ...]
     undiscovered: int
+    narrowed: bool
     document: dict[str, Any]
     """The experiment as it was given, as a JSON document."""
     provenance: Provenance
@@ -55,6 +56,7 @@ def archive_of(run: Run, *, document: dict[str, Any], provenance: Provenance) ->
         aborted=run.aborted,
         blocked=tuple(sorted(run.blocked)),
         undiscovered=run.undiscovered,
+        narrowed=run.narrowed,
         document=document,
         provenance=provenance,
         trials=tuple(trial for _, trials in run.cells for trial in trials),
@@ -75,6 +77,7 @@ def run_of_archive(archive: Archive, rules: Sequence[Rule]) -> Run:
         cells=[(replace(cell, trials=len(trials)), trials) for cell, trials in cells.values()],
         blocked=frozenset(archive.blocked),
         undiscovered=archive.undiscovered,
+        narrowed=archive.narrowed,
         over=archive.over,
         aborted=archive.aborted,
     )

@@ -35,6 +35,8 @@ class Experiment:
     """No trial is started for now; those that run go on to their end. May change while it runs."""
     aborted: bool = False
     """What runs is killed, and the run ends with what is judged by now. May be set while it runs, never taken back."""
+    narrowed: bool = False
+    """Whether it is a part of what its file says: rules may be about cells that are not in it."""
     left_out: tuple[str, ...] = ()
     """Combinations that were asked for and that a setup cannot run, one sentence each."""
 

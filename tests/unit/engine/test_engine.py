@@ -133,6 +133,18 @@ def test_every_point_of_the_control_is_a_cell() -> None:
     }
 
 
+def test_a_rule_about_a_point_that_no_control_passed_is_not_forgotten() -> None:
+    """Before the run it may be about one that "*" stands for; what it expects there was never seen."""
+    lenient = Rule(expected=Expected(source="spec.expect[0]", verdicts=(Verdict.EXACTLY_ONCE, Verdict.DUPLICATE)))
+    strict = Rule(where=(("kill", ("charge.after#7",)),), expected=Expected(source="spec.expect[1]"))
+    every = experiment(cell(at=("*",)), rules=(lenient, strict))
+    summary = summary_of(Sim(every).run())
+    assert summary.result is Result.INCONCLUSIVE
+    assert summary.reasons == ("spec.expect[1] is about no cell that was run: no control passed its point",)
+    part = summary_of(Sim(replace(every, narrowed=True)).run())
+    assert part.result is Result.PASS
+
+
 FLAWS = [
     (Flaw.NEVER_DIES, "charge.after", Cause.NOT_KILLED),
     (Flaw.RECORDS_NOTHING, "charge.recorded", Cause.POINT_FALSE),
