@@ -36,12 +36,14 @@ import socket, sys, time
 
 # A policy knows a new pod after a moment.
 time.sleep(8)
-try:
-    socket.create_connection((sys.argv[1], 8081), 3).close()
-except OSError:
-    print("kept out")
-else:
-    print("let in")
+for place in sys.argv[1:]:
+    host, _, port = place.partition(":")
+    try:
+        socket.create_connection((host, int(port)), 3).close()
+    except OSError:
+        print("kept out")
+    else:
+        print("let in")
 """
 
 
@@ -177,14 +179,15 @@ def test_the_status_names_evidence_that_a_kubeconfig_is_enough_to_read(
 def test_workers_cannot_reach_evidence(cli: Cli) -> None:
     kubectl = cli.kubectl
     labels = {"killpoint.dev/attempt": "none"}
-    command = ["python", "-c", CONNECT, f"{NAME}-operator"]
+    evidence = f"{NAME}-operator:8081"
+    for_workers, for_anybody = f"{NAME}-payments:8080", "kubernetes.default.svc:443"
     kubectl.apply(
-        pod("as-worker", "payments", command=command, labels=labels),
-        pod("as-stranger", "payments", command=command),
+        pod("as-worker", "payments", command=["python", "-c", CONNECT, for_workers, evidence], labels=labels),
+        pod("as-stranger", "payments", command=["python", "-c", CONNECT, for_anybody, evidence]),
     )
     for name in ("as-worker", "as-stranger"):
         assert kubectl.ended(name)["exitCode"] == 0
-        assert kubectl("logs", name).strip() == "kept out"
+        assert kubectl("logs", name).split("\n")[:2] == ["let in", "kept out"], "what they may reach, then what not"
 
 
 def test_what_is_over_or_is_another_one_is_not_run_again(cli: Cli, ran: subprocess.CompletedProcess[str]) -> None:
