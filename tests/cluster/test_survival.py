@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from killpoint.model.events import TrialJudged
 from tests.cluster import mortal
 from tests.cluster.conftest import namespace
 from tests.cluster.kubectl import Kubectl
@@ -24,7 +25,7 @@ from tests.cluster.mortal import Fate
 from tests.cluster.objects import Experiments
 from tests.cluster.operator_process import Operator, experiment, operator_for, wait_for
 from tests.cluster.providers import Provider
-from tests.cluster.survival import Account, account_of, assert_nothing_left, kept_running
+from tests.cluster.survival import Account, account_of, assert_nothing_left, events_of, kept_running
 from tests.cluster.watched import Watched, watching
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -33,6 +34,8 @@ TRIALS = 48
 KILLS = 10
 SEED = 20261130
 LARGE_SECONDS_MAX = 420.0
+CHANGE_OF_JUDGEMENT = 7
+"""Which change of the journal is the judgement of the first trial."""
 CHANGES_MIN = 15
 """Changes of the journal in the small experiment, at the least: with fewer, boundaries were not met."""
 
@@ -107,6 +110,25 @@ def test_killed_at_any_change_of_its_journal_it_ends_with_the_same_account(lanes
         changes = set(threads.map(Lane.run, lanes))
     assert len(changes) == 1
     assert changes.pop() >= CHANGES_MIN
+
+
+def test_what_a_judged_trial_held_goes_though_the_operator_died_before_it_freed_it(
+    operator: Operator, experiments: Experiments, fate: Path
+) -> None:
+    """In the midst of the run, not at its end: a large one would fill its namespace with what is over."""
+    Fate(side="after", change=CHANGE_OF_JUDGEMENT).write(fate)
+    experiments.apply(experiment("tiny", pause=8))
+    wait_for(lambda: operator.process.ended() is not None, "the operator to die")
+    journal = experiments.status("tiny")["journalID"]
+    judged = events_of(journal, operator)[-1]
+    assert isinstance(judged, TrialJudged)
+    held = {item for item in experiments.left() if str(judged.trial).replace(".", "-") in item}
+    assert {item.partition("/")[0] for item in held} == {"Pod", "Secret"}
+    operator.start()
+    wait_for(lambda: held.isdisjoint(experiments.left()), "what the control held to go", seconds=8)
+    experiments.runs("tiny")
+    assert experiments.complete("tiny")["result"] == "Pass"
+    assert_nothing_left("tiny", experiments, operator)
 
 
 def test_killed_at_random_moments_of_a_large_run_it_ends_as_if_nothing_had_been(
