@@ -17,7 +17,7 @@ from tests.cluster.conftest import RESTRICTED
 from tests.cluster.helm import Release, find_helm
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.node.layout import ROOT, Layout
-from tests.cluster.providers import Provider
+from tests.cluster.providers import Node, Provider
 
 FOLDER = ROOT / "experiments"
 POLL_SECONDS = 2.0
@@ -25,7 +25,12 @@ POLL_SECONDS = 2.0
 
 @contextmanager
 def installed(provider: Provider) -> Iterator[Kubectl]:
-    """The chart in a namespace that enforces restricted Pod Security, and kubectl in it. Both go in the end."""
+    """The chart in a namespace that enforces restricted Pod Security, and kubectl in it. Both go in the end.
+
+    What runs there are images: those of other sources than the test is read from would show nothing about these.
+    """
+    if isinstance(provider, Node):
+        assert provider.outdated() == [], "these images are not of this checkout's sources: make images"
     layout = Layout.from_environment()
     name = f"kp-table-{secrets.token_hex(3)}"
     kubectl = Kubectl(program=providers.find_kubectl(layout), kubeconfig=provider.kubeconfig, namespace=name)

@@ -243,6 +243,7 @@ def seconds_of(status: Status) -> float:
 
 @pytest.mark.parametrize("end", ENDS, ids=str)
 def test_what_cannot_run_ends_inconclusive_in_time_and_says_why(ended: Ended, end: End) -> None:
+    """litmus#1828, argo-workflows#4229, argo-rollouts#2520, k6-operator#251 and #583: each hung, or ended in silence."""
     status = ended.statuses[end.name]
     told = [*status.get("reasons", ()), *(one["reason"] for one in status.get("failures", ()))]
     assert any(all(text in words for text in end.says) for words in told), json.dumps(told, indent=1)
@@ -259,6 +260,7 @@ def test_what_cannot_run_ends_inconclusive_in_time_and_says_why(ended: Ended, en
 
 @pytest.mark.parametrize("name", GOOD, ids=lambda name: f"{name[:30]}-{len(name)}")
 def test_others_go_on_meanwhile_whatever_the_length_of_their_name(ended: Ended, name: str) -> None:
+    """litmus#3655: names that are made of a long name were too long."""
     status = ended.statuses[name]
     assert (status["result"], status["progress"]) == ("Pass", "2/2"), json.dumps(status["reasons"], indent=1)
     assert status["kills"] == {"planned": 1, "confirmed": 1}
@@ -340,6 +342,7 @@ def test_what_is_over_needs_no_operator_to_be_deleted(room: tuple[Experiments, O
 def test_a_namespace_of_finished_experiments_needs_no_operator_to_be_deleted(
     room: tuple[Experiments, Operator],
 ) -> None:
+    """kopf#75, zalando's: operator and objects went together, and finalizers were left that nobody took off."""
     experiments, operator = room
     experiments.apply(small(experiment("one")), small(experiment("another", abort=True)))
     for name in ("one", "another"):

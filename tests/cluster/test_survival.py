@@ -104,7 +104,10 @@ def lanes(operator: Operator, experiments: Experiments, provider: Provider, fate
 
 
 def test_killed_at_any_change_of_its_journal_it_ends_with_the_same_account(lanes: list[Lane]) -> None:
-    """Right before, and right after, each append in turn: same verdicts and effects, each pod made once, none left."""
+    """testkube#3167, k6-operator#800 and #310: killed between making a child and saying so, it made another or hung.
+
+    Right before, and right after, each append in turn: same verdicts and effects, each pod made once, none left.
+    """
     faulthandler.cancel_dump_traceback_later()  # a boundary has a bound of its own
     with ThreadPoolExecutor(len(lanes)) as threads:
         changes = set(threads.map(Lane.run, lanes))

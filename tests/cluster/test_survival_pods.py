@@ -58,6 +58,7 @@ def operator(cluster: Kubectl) -> Iterator[Operator]:
 def test_a_pod_that_somebody_else_deletes_costs_a_retry_and_is_no_kill(
     number: int, operator: Operator, experiments: Experiments
 ) -> None:
+    """argo-workflows#3006: a pod that was gone for another reason was taken for one that had been ended."""
     kubectl = experiments.kubectl
     with watching(kubectl) as watched:
         experiments.apply(experiment("tiny", pause=PAUSE_SECONDS, trials=len(WAYS), parallelism=len(WAYS)))

@@ -65,7 +65,7 @@ async def test_a_worker_that_ends_itself_at_its_point_has_landed(
 @pytest.mark.parametrize("source", [None, DEAF])
 @pytest.mark.parametrize("method", [Method.DELETE_POD, Method.EVICT])
 async def test_a_parked_worker_is_killed_from_outside(rig: Rig, method: Method, source: str | None) -> None:
-    """Its evidence stays although the pod is deleted, and the kill is ours."""
+    """Its evidence stays although the pod is deleted (k6-operator#796: it went too soon), and the kill is ours."""
     template = worker(source) if source else None
     substrate = rig.substrate(template)
     await substrate.launch(rig.launch(method=method))

@@ -102,6 +102,7 @@ def in_turn(cell: Cell, number: int) -> Story:
     ("killed", "trials", "words"), [(3, 3333, "wide"), (500, 20, "markup"), (cells_max() - 1, 2, "plain")]
 )
 def test_the_status_of_ten_thousand_trials_stays_small(killed: int, trials: int, words: str) -> None:
+    """chaos-mesh#4076, argo-workflows#1186: objects grew beyond what etcd takes."""
     run = of(killed, trials=trials)
     summary = summary_of(run, told(run, in_turn, words=WORDS[words] * 200))
     assert summary.totals.trials >= TRIALS
