@@ -32,6 +32,8 @@ CLIENT_SECONDS = 660
 CONNECT_SECONDS = 10
 REQUEST_SECONDS = 30
 WORKERS_MAX = 64
+IDLE_SECONDS = 0.2
+"""How long a worker of kopf's stays with an object after an event. Its place is one of few, and pods come and go."""
 CHUNK = 100
 
 _log = logging.getLogger(__name__)
@@ -64,6 +66,7 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings.watching.chunk_size = CHUNK
     settings.watching.label_selectors["v1", "pods"] = f"{names.MANAGED_BY}=killpoint"
     settings.queueing.worker_limit = WORKERS_MAX
+    settings.queueing.idle_timeout = IDLE_SECONDS
     settings.background.instant_exit_timeout = INSTANT_EXIT_SECONDS
     settings.process.ultimate_exiting_timeout = 60
     return settings
