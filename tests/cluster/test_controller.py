@@ -49,7 +49,7 @@ def test_a_mutable_edit_after_the_end_leaves_nobody_waiting(operator: Operator, 
 
 
 def test_a_poisonous_object_does_not_keep_others_from_their_end(operator: Operator, experiments: Experiments) -> None:
-    """chaosblade-operator#12. One that is refused, one without an image, and one that is as it should be: all at once."""
+    """chaosblade-operator#12. One that is refused, one without an image, and one that is as it should be, at once."""
     refused = experiment("refused", matrix={"setup": ["no-such-setup"], "kill": [{"at": ["charge.after"]}]})
     missing = experiment("missing", limits={"startupSeconds": 5, "inconclusiveRetries": 0})
     missing["spec"]["workers"][0]["image"] = "localhost/killpoint-no-such-image:1"

@@ -243,7 +243,7 @@ def seconds_of(status: Status) -> float:
 
 @pytest.mark.parametrize("end", ENDS, ids=str)
 def test_what_cannot_run_ends_inconclusive_in_time_and_says_why(ended: Ended, end: End) -> None:
-    """litmus#1828, argo-workflows#4229, argo-rollouts#2520, k6-operator#251 and #583: each hung, or ended in silence."""
+    """litmus#1828, argo-workflows#4229, argo-rollouts#2520, k6-operator#251, #583: each hung, or ended in silence."""
     status = ended.statuses[end.name]
     told = [*status.get("reasons", ()), *(one["reason"] for one in status.get("failures", ()))]
     assert any(all(text in words for text in end.says) for words in told), json.dumps(told, indent=1)
