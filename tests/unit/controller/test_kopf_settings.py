@@ -8,8 +8,9 @@ PODS_A_SECOND = 300
 
 
 def test_more_pods_a_second_are_seen_than_an_experiment_can_end() -> None:
-    """Each object keeps one of kopf's few workers until it has been idle: with kopf's own five seconds, events of more
-    than a dozen pods a second pile up, with the pods in them, and whoever waits for one of these is woken late.
+    """Each object keeps one of kopf's few workers until it has been idle for a while.
+
+    With kopf's own five seconds, events of more than a dozen pods a second pile up, and whoever waits is woken late.
     """
     queueing = kopf_settings().queueing
     assert queueing.worker_limit is not None, "as many tasks as there are objects is too many"
