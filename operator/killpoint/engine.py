@@ -7,7 +7,7 @@ It never sleeps; whoever drives it waits, and wakes it when something has happen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from killpoint.core.contract import Assigned, assignment_of
@@ -17,7 +17,7 @@ from killpoint.core.plan import Discovered, Plan, ordered_of, plan, run_of
 from killpoint.core.state import AttemptState, RunState, TrialState, changes, fold
 from killpoint.core.summarize import Run, run_from_state, verdict_on
 from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Release, Start, StartAgain
-from killpoint.model.cells import AttemptId
+from killpoint.model.cells import AttemptId, TrialId
 from killpoint.model.events import (
     AttemptIntended,
     AttemptKillIntended,
@@ -122,9 +122,9 @@ class Engine:
         """The run as the journal knows it, as of the last pass."""
         return self._state
 
-    def run(self) -> Run:
-        """The run as it stands, for whoever shows it."""
-        return run_from_state(self._experiment, self._plan(), self._state, journal=self._journal_id)
+    def run(self, *, thin: bool = False) -> Run:
+        """The run as it stands, for whoever shows it. ``thin``: without the evidence that no status shows."""
+        return run_from_state(self._experiment, self._plan(), self._state, journal=self._journal_id, thin=thin)
 
     def _step(self, wake_after_seconds: float | None, waiting: tuple[str, ...] = ()) -> Step:
         return Step(plan=self._plan(), state=self._state, wake_after_seconds=wake_after_seconds, waiting=waiting)
@@ -313,28 +313,31 @@ class Engine:
         if late:
             await self._append(*late)
             return
-        await self._append(RunEnded(result=verdict_on(self.run()), aborted=finish.aborted))
+        await self._append(RunEnded(result=verdict_on(self.run(thin=True)), aborted=finish.aborted))
 
     async def _late_effects(self) -> list[Event]:
         """Of every take that ran, those that were run again included: none of what they did is to be overlooked.
 
         Raises LedgerUnavailableError, unless payments has never answered for any of them: to wait on would be in vain.
         """
-        reads = [trial.ledger for trial in self._state.trials.values() if trial.ledger is not None]
-        late: list[Event] = []
-        for start in range(0, len(reads), AUDIT_RUNS):
-            batch = reads[start : start + AUDIT_RUNS]
+        trials, late = self._state.trials, list[Event]()
+        for takes in _batches(tuple(trials), AUDIT_RUNS):
+            reads = [read for take in takes if (read := trials[take].ledger) is not None]
             try:
-                views = await self._world.ledger.view([run_of(self._journal_id, read.trial) for read in batch])
+                views = await self._world.ledger.view([run_of(self._journal_id, read.trial) for read in reads])
             except LedgerUnavailableError:
-                if all(read.view is None for read in reads):
+                if all(trial.ledger is None or trial.ledger.view is None for trial in trials.values()):
                     return []
                 raise
-            for read in batch:
+            for read in reads:
                 view = views[run_of(self._journal_id, read.trial)]
                 if read.view is None or view.effects != read.view.effects:
                     late.append(replace(read, view=view))
         return late
+
+
+def _batches(trials: Sequence[TrialId], most: int) -> Iterator[Sequence[TrialId]]:
+    return (trials[start : start + most] for start in range(0, len(trials), most))
 
 
 def _waiting(situation: Situation) -> tuple[str, ...]:

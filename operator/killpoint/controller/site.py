@@ -55,7 +55,7 @@ class Session:
 
     def summary(self) -> ExperimentSummary:
         """The run as it stands."""
-        return summarize(self.engine.run(), self.provenance_now())
+        return summarize(self.engine.run(thin=True), self.provenance_now())
 
     def provenance_now(self) -> Provenance:
         """With the times of the run."""

@@ -6,7 +6,7 @@ in flight, and no database session of its attempts is left. Every wait has an en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -273,15 +273,17 @@ def _failed_fast(situation: Situation) -> bool:
     """Whether a trial is not as expected in an experiment that is to end at the first of them."""
     if not situation.experiment.fail_fast:
         return False
+    state = situation.state
     return any(
-        trial.judgement is not None
-        and met(trial.judgement, expected) is False
-        and set_apart(_evidence(situation, trial, cell), trial.judgement, expected) is None
+        judgement is not None
+        and met(judgement, expected) is False
+        and set_apart(_evidence(situation, state.trials[take], cell), judgement, expected) is None
         for cell_id, cell in situation.plan.by_id.items()
-        if cell_id in situation.state.begun
+        if cell_id in state.begun
         for expected in (rule_for(cell, situation.experiment.rules),)
         for number in cell.numbers
-        if (trial := situation.state.latest(cell_id, number)) is not None
+        if (take := state.last(cell_id, number)) is not None
+        for judgement in (state.judgements.get(take),)
     )
 
 
@@ -303,9 +305,9 @@ def unstarted(situation: Situation) -> Iterator[tuple[TrialId, Cell]]:
             if not allowed[control]:
                 continue
         for number in again:
-            take = situation.state.latest(cell_id, number)
+            take = situation.state.last(cell_id, number)
             if take is not None and _wants_retry(situation, take, cell):
-                yield replace(take.id, retry=take.id.retry + 1), cell
+                yield replace(take, retry=take.retry + 1), cell
         for number in new:
             yield TrialId(cell=cell_id, number=number), cell
 
@@ -315,17 +317,17 @@ def _new(situation: Situation, cell_id: str, cell: Cell) -> range:
     return range(max(cell.numbers.start, situation.state.begun.get(cell_id, 0) + 1), cell.numbers.stop)
 
 
-def _wants_retry(situation: Situation, take: TrialState, cell: Cell) -> bool:
+def _wants_retry(situation: Situation, take: TrialId, cell: Cell) -> bool:
     """Whether a trial is run again.
 
     One that showed harm that was not expected is kept: what the ledger proves is not thrown away.
     """
-    judgement = take.judgement
+    judgement = situation.state.judgements.get(take)
     return (
         judgement is not None
         and (_is_spoiled(situation, judgement, cell) or _is_control_set_apart(situation, take, cell))
         and _spoiled_takes(situation.state, take) <= situation.experiment.limits.inconclusive_retries
-        and take.id.retry < TAKES_MAX
+        and take.retry < TAKES_MAX
     )
 
 
@@ -337,36 +339,39 @@ def _is_spoiled(situation: Situation, judgement: Judgement, cell: Cell) -> bool:
     )
 
 
-def _is_control_set_apart(situation: Situation, take: TrialState, cell: Cell) -> bool:
+def _is_control_set_apart(situation: Situation, take: TrialId, cell: Cell) -> bool:
     """A control that the framework's own error ended shows no normal run: without one its cells prove nothing."""
-    if not cell.is_control or take.judgement is None:
+    trial = situation.state.trials[take] if cell.is_control else None
+    if trial is None or trial.judgement is None:
         return False
     rule = rule_for(cell, situation.experiment.rules)
-    return set_apart(_evidence(situation, take, cell), take.judgement, rule) is not None
+    return set_apart(_evidence(situation, trial, cell), trial.judgement, rule) is not None
 
 
-def _spoiled_takes(state: RunState, last: TrialState) -> int:
+def _spoiled_takes(state: RunState, last: TrialId) -> int:
     """How many takes infrastructure has spoiled. Those that killpoint's own end broke off are no fault to count."""
-    takes = (state.trials[replace(last.id, retry=retry)] for retry in range(last.id.retry + 1))
+    takes = (state.judgements.get(replace(last, retry=retry)) for retry in range(last.retry + 1))
     return sum(
-        take.judgement is not None
-        and all(finding.cause is not Cause.INTERRUPTED for finding in take.judgement.findings)
-        for take in takes
+        judgement is not None and all(finding.cause is not Cause.INTERRUPTED for finding in judgement.findings)
+        for judgement in takes
     )
 
 
 def _control_allows(situation: Situation, control: Cell) -> bool:
     """Whether a control is through and shows that its setup works at all."""
-    takes = [situation.state.latest(control.id, number) for number in control.numbers]
+    state = situation.state
+    takes = [state.last(control.id, number) for number in control.numbers]
     through = all(
-        take is not None and take.judgement is not None and not _wants_retry(situation, take, control) for take in takes
+        take is not None and take in state.judgements and not _wants_retry(situation, take, control) for take in takes
     )
-    return through and not control_failed(take for take in takes if take is not None)
+    return through and not control_failed(state, control)
 
 
-def control_failed(takes: Iterable[TrialState]) -> bool:
-    """Whether no control trial of a cell came to a conclusion, so that its killed trials would prove nothing."""
-    return all(take.judgement is not None and not take.judgement.conclusive for take in takes)
+def control_failed(state: RunState, control: Cell) -> bool:
+    """Whether no trial of a control came to a conclusion, so that those of its cells would prove nothing."""
+    takes = [take for number in control.numbers if (take := state.last(control.id, number)) is not None]
+    judgements = [state.judgements.get(take) for take in takes]
+    return bool(takes) and all(judgement is not None and not judgement.conclusive for judgement in judgements)
 
 
 def _nothing_left(situation: Situation) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import assert_never
 
+from killpoint.core.packed import Packed, Unpacking
 from killpoint.model.cells import AttemptId, Coordinates, Method, Role, TrialId
 from killpoint.model.events import (
     AttemptEnded,
@@ -100,10 +101,15 @@ class TrialState:
     """One take of a trial, as the journal knows it."""
 
     id: TrialId
-    attempts: Mapping[AttemptId, AttemptState] = field(default_factory=lambda: MappingProxyType({}))
+    attempts: Mapping[AttemptId, AttemptState] = field(default_factory=dict)
     ledger: LedgerRead | None = None
     judgement: Judgement | None = None
     disturbances: tuple[str, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is asked of it but for reports. Controls are: which points they passed, each time anew."""
+        return self.judgement is not None and any(attempt.scheduled for attempt in self.attempts.values())
 
     @property
     def executors(self) -> tuple[AttemptState, ...]:
@@ -135,7 +141,10 @@ class RunState:
     opened: RunOpened | None = None
     opened_ms: int | None = None
     services: ServicesSeen | None = None
-    trials: Mapping[TrialId, TrialState] = field(default_factory=lambda: MappingProxyType({}))
+    trials: Mapping[TrialId, TrialState] = field(default_factory=lambda: Unpacking({}))
+    """To look one up that is over takes a moment: it is kept packed."""
+    judgements: Mapping[TrialId, Judgement] = field(default_factory=lambda: MappingProxyType({}))
+    """Of the trials that are judged."""
     open: Mapping[TrialId, TrialState] = field(default_factory=lambda: MappingProxyType({}))
     """Those of the trials that are not judged: a pass looks at these alone, however many there were before."""
     begun: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -156,46 +165,55 @@ class RunState:
             return 0
         return (self.suspended_ms or now_ms) - self.opened_ms - self.idle_ms
 
+    def last(self, cell: str, number: int) -> TrialId | None:
+        """The last take of a trial, by its id."""
+        take = None
+        found = TrialId(cell=cell, number=number)
+        while found in self.trials:
+            take, found = found, replace(found, retry=found.retry + 1)
+        return take
+
     def latest(self, cell: str, number: int) -> TrialState | None:
         """The last take of a trial."""
-        take = None
-        retry = 0
-        while (found := self.trials.get(TrialId(cell=cell, number=number, retry=retry))) is not None:
-            take = found
-            retry += 1
-        return take
+        take = self.last(cell, number)
+        return None if take is None else self.trials[take]
 
 
 class _Trials:
     """The trials of a run while events are folded into them."""
 
     def __init__(self, state: RunState) -> None:
-        self._all = dict(state.trials)
+        known = state.trials
+        self._all: dict[TrialId, TrialState | Packed[TrialState]] = dict(
+            known.held if isinstance(known, Unpacking) else known
+        )
+        self._judgements = dict(state.judgements)
         self._open = dict(state.open)
         self._begun = dict(state.begun)
         self._doubtful = dict(state.doubtful)
 
     def get(self, trial: TrialId) -> TrialState:
         """Raises JournalLostError where it was never begun."""
-        try:
-            return self._all[trial]
-        except KeyError:
-            raise JournalLostError(f"the journal speaks of trial {trial}, but not of its attempts") from None
+        known = self._all.get(trial)
+        if known is None:
+            raise JournalLostError(f"the journal speaks of trial {trial}, but not of its attempts")
+        return known.value() if isinstance(known, Packed) else known
 
     def begin(self, trial: TrialId) -> TrialState:
         """The trial, a new one where there is none yet."""
-        known = self._all.get(trial)
-        if known is not None:
-            return known
+        if trial in self._all:
+            return self.get(trial)
         self._begun[trial.cell] = max(trial.number, self._begun.get(trial.cell, 0))
         return TrialState(id=trial)
 
     def put(self, trial: TrialState) -> None:
-        self._all[trial.id] = trial
+        self._all[trial.id] = Packed.of(trial) if trial.is_over else trial
         if trial.judgement is None:
             self._open[trial.id] = trial
+            self._judgements.pop(trial.id, None)
         else:
             self._open.pop(trial.id, None)
+            self._judgements[trial.id] = trial.judgement
         takes = self._doubtful.get(trial.id.cell, frozenset())
         doubtful = trial.judgement is not None and trial.judgement.doubtful
         if doubtful is not (trial.id in takes):
@@ -209,7 +227,8 @@ class _Trials:
     def into(self, state: RunState) -> RunState:
         return replace(
             state,
-            trials=MappingProxyType(self._all),
+            trials=Unpacking(self._all),
+            judgements=MappingProxyType(self._judgements),
             open=MappingProxyType(self._open),
             begun=MappingProxyType(self._begun),
             doubtful=MappingProxyType(self._doubtful),
@@ -257,7 +276,7 @@ def _with_event(state: RunState, recorded: Recorded, trials: _Trials) -> RunStat
         ):
             trial = trials.begin(event.attempt.trial)
             attempt = _attempt_after(trial.attempts.get(event.attempt), event, recorded.at_ms)
-            trials.put(replace(trial, attempts=MappingProxyType({**trial.attempts, event.attempt: attempt})))
+            trials.put(replace(trial, attempts={**trial.attempts, event.attempt: attempt}))
         case _:
             assert_never(recorded.event)
     return state

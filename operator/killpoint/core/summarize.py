@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from killpoint.core.decide import ABORTED, control_failed
@@ -11,7 +11,7 @@ from killpoint.core.expectations import differences, met, set_apart
 from killpoint.core.plan import Plan, ordered_of, run_of
 from killpoint.core.state import RunState, TrialState, evidence_of
 from killpoint.model.cells import Cell, TrialId
-from killpoint.model.evidence import TrialEvidence
+from killpoint.model.evidence import AttemptEnd, LedgerView, TrialEvidence
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Judgement, Result, Verdict
 from killpoint.model.intervals import interval
@@ -28,6 +28,9 @@ from killpoint.model.summary import (
 
 REASONS_MAX = 5
 """Of a cell, in the sentence that says why the experiment came out as it did."""
+
+
+_READ = LedgerView()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +60,14 @@ class Run:
     aborted: bool = False
 
 
-def run_from_state(experiment: Experiment, plan: Plan, state: RunState, *, journal: str) -> Run:
-    """A run as the journal knows it."""
+def run_from_state(experiment: Experiment, plan: Plan, state: RunState, *, journal: str, thin: bool = False) -> Run:
+    """A run as the journal knows it. ``thin``: without the part of the evidence that no status shows."""
     return Run(
         name=experiment.name,
         journal=journal,
         workflow=experiment.workflow,
         rules=experiment.rules,
-        cells=[(cell, _trials(experiment, state, cell, journal)) for cell in plan.cells],
+        cells=[(cell, list(trials_of(experiment, state, cell, journal=journal, thin=thin))) for cell in plan.cells],
         blocked=frozenset(cell.id for cell in plan.cells if not cell.is_control and _blocked(plan, state, cell)),
         undiscovered=len(plan.undiscovered),
         narrowed=experiment.narrowed,
@@ -113,29 +116,53 @@ def _idle_rules(run: Run) -> list[str]:
     return [rule.expected.source for rule in run.rules if not any(rule.matches(cell) for cell, _ in run.cells)]
 
 
-def _trials(experiment: Experiment, state: RunState, cell: Cell, journal: str) -> list[JudgedTrial]:
+def trials_of(
+    experiment: Experiment, state: RunState, cell: Cell, *, journal: str, thin: bool = False
+) -> Iterator[JudgedTrial]:
+    """The trials of a cell, one after another: of many thousand, the evidence is not to be held all at once."""
     expected = rule_for(cell, experiment.rules)
-    takes = (_takes(state, cell, number) for number in cell.numbers)
-    return [_judged(experiment, cell, _shown(of, expected), journal=journal) for of in takes]
+    for number in cell.numbers:
+        last = state.last(cell.id, number)
+        take = TrialState(id=TrialId(cell=cell.id, number=number))
+        if last is not None:
+            take = state.trials[_shown(state, last, expected)]
+        judged = _judged(experiment, cell, take, journal=journal)
+        if thin:
+            judgement = state.judgements.get(take.id)  # the one that is held anyway
+            judged = replace(judged, evidence=thinned(judged.evidence), judgement=judgement)
+        yield judged
 
 
-def _takes(state: RunState, cell: Cell, number: int) -> list[TrialState]:
-    """Every take of a trial, the last one last; an empty one where none was started."""
-    last = state.latest(cell.id, number) or TrialState(id=TrialId(cell=cell.id, number=number))
-    earlier = [state.trials[replace(last.id, retry=retry)] for retry in range(last.id.retry)]
-    return [*earlier, last]
-
-
-def _shown(takes: Sequence[TrialState], expected: Expected) -> TrialState:
+def _shown(state: RunState, last: TrialId, expected: Expected) -> TrialId:
     """The last take counts. Unless an earlier one showed harm, perhaps later: that is never thrown away."""
+    takes = [replace(last, retry=retry) for retry in range(last.retry + 1)]
     harmed = (
         take
         for take in takes
-        if take.judgement is not None
-        and take.judgement.verdict.severity > Verdict.INCONCLUSIVE.severity
-        and met(take.judgement, expected) is False
+        for judgement in (state.judgements.get(take),)
+        if judgement is not None
+        and judgement.verdict.severity > Verdict.INCONCLUSIVE.severity
+        and met(judgement, expected) is False
     )
-    return next(harmed, takes[-1])
+    return next(harmed, last)
+
+
+def thinned(evidence: TrialEvidence) -> TrialEvidence:
+    """Evidence with what a status shows of it: how attempts ended, and whether the ledger was read."""
+    return replace(
+        evidence,
+        ordered=(),
+        attempts=tuple(
+            replace(attempt, check=None, end=None if attempt.end is None else _thin_end(attempt.end))
+            for attempt in evidence.attempts
+        ),
+        ledger=None if evidence.ledger is None else _READ,
+    )
+
+
+def _thin_end(end: AttemptEnd) -> AttemptEnd:
+    outcome = None if end.outcome is None else replace(end.outcome, claims=None, recorded=())
+    return replace(end, points=(), fault=None, outcome=outcome)
 
 
 def _judged(experiment: Experiment, cell: Cell, take: TrialState, *, journal: str) -> JudgedTrial:
@@ -147,11 +174,7 @@ def _judged(experiment: Experiment, cell: Cell, take: TrialState, *, journal: st
 
 def _blocked(plan: Plan, state: RunState, cell: Cell) -> bool:
     control = plan.control(cell.id)
-    if control is None or state.latest(cell.id, cell.first) is not None:
-        return False
-    takes = [state.latest(control.id, number) for number in control.numbers]
-    known = [take for take in takes if take is not None]
-    return bool(known) and control_failed(known)
+    return control is not None and state.last(cell.id, cell.first) is None and control_failed(state, control)
 
 
 def _cell_summary(run: Run, cell: Cell, trials: Sequence[JudgedTrial]) -> CellSummary:

@@ -83,12 +83,12 @@ class Teller:
         self._sequence = itertools.count(1)
 
     def opening(self) -> Iterator[Recorded]:
-        yield self._recorded(RunOpened(experiment=self.experiment.name, spec_digest="0" * 64, seed=1))
-        yield self._recorded(ServicesSeen(database="db-1", payments="boot-1"))
+        yield self.recorded(RunOpened(experiment=self.experiment.name, spec_digest="0" * 64, seed=1))
+        yield self.recorded(ServicesSeen(database="db-1", payments="boot-1"))
 
     def ended(self, state: RunState) -> RunState:
         run = run_from_state(self.experiment, plan(self.experiment, {}), state, journal=JOURNAL)
-        return fold(state, [self._recorded(RunEnded(result=verdict_on(run)))])
+        return fold(state, [self.recorded(RunEnded(result=verdict_on(run)))])
 
     def trial(self, cell: Cell, number: int, story: Story) -> list[Recorded]:
         """A trial with its judgement, from its first intent on."""
@@ -100,13 +100,13 @@ class Teller:
             scheduled = at[attempt.number - 1] if attempt.number <= len(at) else None
             events += self._attempt(attempt, story, scheduled)
         events.append(LedgerRead(trial=trial, view=self._view(attempts, story)))
-        recorded = [self._recorded(event) for event in events]
+        recorded = [self.recorded(event) for event in events]
         state = fold(RunState(), recorded).trials[trial]
         ordered = ordered_of(self.experiment.seed, trial)
         evidence = evidence_of(state, run=run_of(JOURNAL, trial), coordinates=cell.coordinates, ordered=ordered)
-        return [*recorded, self._recorded(TrialJudged(trial=trial, judgement=judge(evidence)))]
+        return [*recorded, self.recorded(TrialJudged(trial=trial, judgement=judge(evidence)))]
 
-    def _recorded(self, event: Event) -> Recorded:
+    def recorded(self, event: Event) -> Recorded:
         sequence = next(self._sequence)
         return Recorded(sequence=sequence, at_ms=STARTED_MS + sequence, event=event)
 
