@@ -15,7 +15,7 @@ from killpoint.core.decide import Situation, decide, waiting_for_quiet
 from killpoint.core.discover import discovered
 from killpoint.core.plan import Discovered, Plan, ordered_of, plan, run_of
 from killpoint.core.state import AttemptState, RunState, TrialState, changes, fold
-from killpoint.core.summarize import Run, run_from_state, verdict_on
+from killpoint.core.summarize import JudgedTrial, Run, run_from_state, trials_of, verdict_on
 from killpoint.model.actions import Action, CleanUp, Finish, KillFromOutside, Record, Release, Start, StartAgain
 from killpoint.model.cells import AttemptId, TrialId
 from killpoint.model.events import (
@@ -125,6 +125,15 @@ class Engine:
     def run(self, *, thin: bool = False) -> Run:
         """The run as it stands, for whoever shows it. ``thin``: without the evidence that no status shows."""
         return run_from_state(self._experiment, self._plan(), self._state, journal=self._journal_id, thin=thin)
+
+    def trials(self) -> Iterator[JudgedTrial]:
+        """Every trial with all of its evidence, one after another, as the journal knows them now."""
+        experiment, state = self._experiment, self._state
+        return (
+            trial
+            for cell in self._plan().cells
+            for trial in trials_of(experiment, state, cell, journal=self._journal_id)
+        )
 
     def _step(self, wake_after_seconds: float | None, waiting: tuple[str, ...] = ()) -> Step:
         return Step(plan=self._plan(), state=self._state, wake_after_seconds=wake_after_seconds, waiting=waiting)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from killpoint.api.v1alpha1.spec import SUBDOMAIN
@@ -24,7 +24,7 @@ from killpoint.controller.shared import Shared
 from killpoint.controller.site import Order, Session
 from killpoint.controller.subjects import Subject, journal_of
 from killpoint.controller.supervision import AWAY, in_words
-from killpoint.journal.archive import archive_of, encode_archive
+from killpoint.journal.archive import archive_of, encoded
 from killpoint.journal.archives import keep_archive, kept_archive
 
 PATH = "/v1/experiments/{namespace}/{name}/evidence"
@@ -32,8 +32,8 @@ NAME_CHARACTERS_MAX = 253
 CLOSE_SECONDS = 2
 _NAME = re.compile(SUBDOMAIN)
 
-Find = Callable[[str, str], Awaitable[bytes]]
-"""(namespace, name) → the evidence. Raises NoEvidence, and as adapters do."""
+Find = Callable[[str, str], Awaitable[Iterator[bytes]]]
+"""(namespace, name) → the evidence, in parts. Raises NoEvidence, and as adapters do."""
 
 
 class NoEvidence(Exception):
@@ -45,10 +45,11 @@ async def keep_evidence(order: Order, opened: Session, subject: Subject, shared:
 
     Raises DatabaseError and JournalUnavailableError.
     """
-    run = opened.engine.run()
+    run = opened.engine.run(thin=True)
     document = order.document.model_dump(mode="json", by_alias=True)
     archive = archive_of(run, document=document, provenance=opened.provenance_now())
-    digest = await keep_archive(await shared.journal(), run.journal, await asyncio.to_thread(encode_archive, archive))
+    parts = encoded(archive, opened.engine.trials())
+    digest = await keep_archive(await shared.journal(), run.journal, parts)
     location = location_of(subject, shared.settings)
     return None if location is None else Report(location=location, sha256=digest)
 
@@ -64,7 +65,7 @@ def location_of(subject: Subject, settings: Settings) -> str | None:
 def finder(shared: Shared) -> Find:
     """Looks evidence up by the object that it is about."""
 
-    async def find(namespace: str, name: str) -> bytes:
+    async def find(namespace: str, name: str) -> Iterator[bytes]:
         allowed = shared.settings.namespaces
         if allowed and namespace not in allowed:
             raise NoEvidence(f"this operator does not look after namespace {namespace}")
@@ -87,7 +88,7 @@ def application(find: Find) -> Starlette:
         if not (_is_name(namespace) and _is_name(name)):
             return _problem(404, "no experiment can have such a name")
         try:
-            return Response(await find(namespace, name), media_type="application/json")
+            return StreamingResponse(await find(namespace, name), media_type="application/json")
         except NoEvidence as error:
             return _problem(404, str(error))
         except AWAY as error:

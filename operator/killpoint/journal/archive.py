@@ -7,7 +7,8 @@ while a run goes on, the journal is the truth.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,8 @@ from killpoint.model.rules import Rule
 from killpoint.model.summary import Provenance
 
 FORMAT = 1
+PART_BYTES = 1 << 18
+"""About how much of a document is in memory at once where it is handed on in parts."""
 
 
 class ArchiveError(ValueError):
@@ -45,6 +48,12 @@ class Archive:
 
 
 _ARCHIVE: TypeAdapter[Archive] = TypeAdapter(Archive)
+_TRIAL: TypeAdapter[JudgedTrial] = TypeAdapter(JudgedTrial)
+_NO_TRIALS = b'"trials":[]}'
+_GZIP = 31
+"""zlib's word for the format of gzip."""
+_GZIP_MARK = b"\x1f\x8b"
+"""No JSON document begins like that."""
 
 
 def archive_of(run: Run, *, document: dict[str, Any], provenance: Provenance) -> Archive:
@@ -87,6 +96,39 @@ def encode_archive(archive: Archive) -> bytes:
     return _ARCHIVE.dump_json(archive, exclude_defaults=False)
 
 
+def encoded(archive: Archive, trials: Iterable[JudgedTrial]) -> Iterator[bytes]:
+    """The same document, of other trials than the archive has, in parts: of thousands it is never there as a whole."""
+    head = encode_archive(replace(archive, trials=()))
+    if not head.endswith(_NO_TRIALS):
+        raise AssertionError(f"an archive does not end with its trials: {head[-80:]!r}")
+    yield head.removesuffix(_NO_TRIALS) + b'"trials":['
+    for number, trial in enumerate(trials):
+        yield (b"," if number else b"") + _TRIAL.dump_json(trial)
+    yield b"]}"
+
+
+def compressed(parts: Iterable[bytes]) -> tuple[bytes, str]:
+    """A document in little room, and the digest of what it was."""
+    digest, compressor = hashlib.sha256(), zlib.compressobj(wbits=_GZIP)
+    data = bytearray()
+    for part in parts:
+        digest.update(part)
+        data += compressor.compress(part)
+    return bytes(data + compressor.flush()), digest.hexdigest()
+
+
+def expanded(data: bytes) -> Iterator[bytes]:
+    """The document that was compressed, in parts. One that never was is as it is."""
+    if not data.startswith(_GZIP_MARK):
+        yield data
+        return
+    expander = zlib.decompressobj(wbits=_GZIP)
+    while data and not expander.eof:
+        yield expander.decompress(data, PART_BYTES)
+        data = expander.unconsumed_tail
+    yield expander.flush()
+
+
 def decode_archive(data: bytes, *, source: str) -> Archive:
     """The archive behind a document. ``source``: what it is called in ArchiveError."""
     try:
@@ -100,7 +142,15 @@ def decode_archive(data: bytes, *, source: str) -> Archive:
 
 def digest_of(data: bytes) -> str:
     """What a status names a document by."""
-    return hashlib.sha256(data).hexdigest()
+    return digest_of_parts((data,))
+
+
+def digest_of_parts(parts: Iterable[bytes]) -> str:
+    """The same, of a document that comes in parts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _first(error: ValidationError) -> str:

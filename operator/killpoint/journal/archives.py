@@ -1,35 +1,40 @@
-"""Archives in Postgres: the evidence of each run that is over, beside the events that it was made of."""
+"""Archives in Postgres: the evidence of each run that is over, beside the events that it was made of, compressed."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Iterator
+
 import psycopg
 
-from killpoint.journal.archive import digest_of
+from killpoint.journal.archive import compressed, digest_of_parts, expanded
 from killpoint.journal.postgres import connect, unavailable
 
 _KEEP = "INSERT INTO archives (run, document) VALUES (%s, %s) ON CONFLICT (run) DO NOTHING"
 _KEPT = "SELECT document FROM archives WHERE run = %s"
 
 
-async def keep_archive(dsn: str, run: str, document: bytes) -> str:
+async def keep_archive(dsn: str, run: str, parts: Iterable[bytes]) -> str:
     """Keep a run's evidence; its digest. The first one counts: whoever ends a run again has the same to say.
 
-    Raises JournalUnavailableError.
+    The parts are taken in a thread. Raises JournalUnavailableError.
     """
+    document, digest = await asyncio.to_thread(compressed, parts)
     try:
         async with await connect(dsn) as connection:
             await connection.execute(_KEEP, (run, document))
             row = await (await connection.execute(_KEPT, (run,))).fetchone()
     except psycopg.Error as error:
         raise unavailable(error) from error
-    return digest_of(document if row is None else bytes(row[0]))
+    kept = document if row is None else bytes(row[0])
+    return digest if kept == document else digest_of_parts(expanded(kept))
 
 
-async def kept_archive(dsn: str, run: str) -> bytes | None:
-    """A run's evidence; None where none was kept: it is not over. Raises JournalUnavailableError."""
+async def kept_archive(dsn: str, run: str) -> Iterator[bytes] | None:
+    """A run's evidence, in parts; None where none was kept: it is not over. Raises JournalUnavailableError."""
     try:
         async with await connect(dsn) as connection:
             row = await (await connection.execute(_KEPT, (run,))).fetchone()
     except psycopg.Error as error:
         raise unavailable(error) from error
-    return None if row is None else bytes(row[0])
+    return None if row is None else expanded(bytes(row[0]))

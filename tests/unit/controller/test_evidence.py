@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -16,14 +17,14 @@ from tests.unit.controller.test_settings import read
 SUBJECT = Subject(namespace="team", name="crash-table", uid="u1")
 
 
-async def find(namespace: str, name: str) -> bytes:
+async def find(namespace: str, name: str) -> Iterator[bytes]:
     match name:
         case "away":
             raise JournalUnavailableError("the journal's database does not answer")
         case "running":
             raise NoEvidence(f"no evidence is kept of experiment {namespace}/{name}")
         case _:
-            return f'{{"name":"{namespace}/{name}"}}'.encode()
+            return iter([b'{"name":', f'"{namespace}/{name}"}}'.encode()])
 
 
 def ask(path: str, method: str = "GET") -> httpx.Response:
