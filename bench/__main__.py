@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-BENCHMARKS = ("bench.payments", "bench.trials")
+BENCHMARKS = ("bench.payments", "bench.trials", "bench.passes", "bench.memory", "bench.cluster")
 
 
 def main() -> None:

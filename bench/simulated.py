@@ -11,9 +11,10 @@ import json
 import re
 import secrets
 import time
-from collections import Counter, deque
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +36,7 @@ POINTS = (
 PATH = re.compile(
     r"/(?:api/v1|apis/[^/]+/[^/]+)/namespaces/(?P<namespace>[^/]+)/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?"
 )
-LOG_MAX = 50_000
+LOG_MAX = 5_000
 """Changes that a watch may go on from."""
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 
@@ -84,7 +85,6 @@ class ConflictError(Exception):
 @dataclass(frozen=True, slots=True)
 class _Change:
     version: int
-    plural: str
     line: bytes
 
 
@@ -100,7 +100,7 @@ class Simulated:
     freed: int = 0
     """Trials whose tokens were deleted: they are over."""
     _version: int = 0
-    _log: deque[_Change] = field(default_factory=lambda: deque(maxlen=LOG_MAX))
+    _log: dict[str, list[_Change]] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _boot: str = field(default_factory=lambda: secrets.token_hex(4))
 
@@ -154,17 +154,19 @@ class Simulated:
     def _tell(self, plural: str, kind: str, found: Document) -> None:
         if plural in {"pods", "crashexperiments"}:
             line = json.dumps({"type": kind, "object": found}).encode() + b"\n"
-            self._log.append(_Change(self._version, plural, line))
+            log = self._log.setdefault(plural, [])
+            log.append(_Change(self._version, line))
+            del log[: -LOG_MAX if len(log) > 2 * LOG_MAX else 0]
             self._changed.set()
             self._changed = asyncio.Event()
 
     async def changes(self, plural: str, since: int) -> AsyncIterator[bytes]:
         while True:
-            new = [change for change in self._log if change.version > since]
+            log = self._log.get(plural, [])
+            new = log[bisect_right(log, since, key=lambda change: change.version) :]
             for change in new:
                 since = change.version
-                if change.plural == plural:
-                    yield change.line
+                yield change.line
             if not new:
                 await self._changed.wait()
 
@@ -381,8 +383,9 @@ def _operations(found: Document, operations: list[Document]) -> None:
 async def _watch(cluster: Simulated, request: web.Request, plural: str) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     await response.prepare(request)
-    async for line in cluster.changes(plural, int(request.query.get("resourceVersion") or 0)):
-        await response.write(line)
+    with suppress(ConnectionResetError):  # a watch ends when the one who watches leaves
+        async for line in cluster.changes(plural, int(request.query.get("resourceVersion") or 0)):
+            await response.write(line)
     return response
 
 
