@@ -81,7 +81,8 @@ def _what_happened(summary: ExperimentSummary) -> tuple[Part, ...]:
     (verdict, number), *others = harm
     first = f"{number:,} of {count(len(judged), 'trial')} {_verb(summary, kept, verdict)}"
     words = listing([first, *(f"{times:,} {_verb(summary, kept, other)}" for other, times in others)])
-    end = ", all as expected. " if summary.result is Result.PASS else ". "
+    as_expected = ", as expected. " if sum(times for _, times in harm) == 1 else ", all as expected. "
+    end = as_expected if summary.result is Result.PASS else ". "
     return (Part(text=words + end),)
 
 
@@ -131,4 +132,4 @@ def _why_harm(summary: ExperimentSummary) -> str:
         for record in _records(summary.cells)
         if record.judgement is not None and not record.set_apart and record.judgement.verdict is Verdict.DUPLICATE
     ]
-    return resend_words(doubled, primary_action(summary)) if doubled else ""
+    return resend_words(doubled, primary_action(summary), part=True) if doubled else ""

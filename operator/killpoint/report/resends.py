@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from enum import StrEnum
 
 from killpoint.model.evidence import RequestOutcome
 from killpoint.model.summary import TrialRecord
-from killpoint.report.words import listing
+from killpoint.report.words import count, listing
 
 LANDED = frozenset({RequestOutcome.COMMITTED, RequestOutcome.REPLAYED})
 
@@ -41,18 +41,24 @@ def resend(record: TrialRecord, action: str) -> Resend:
     return Resend.SAME_KEY if len(set(keys)) == 1 else Resend.NEW_KEY
 
 
-def resend_words(records: Iterable[TrialRecord], action: str) -> str:
+def resend_words(records: Collection[TrialRecord], action: str, *, part: bool = False) -> str:
     """One sentence: "The charge was sent again without a key in 20 trials and sent again under a new key in 19".
 
-    Empty where no ledger was read.
+    Empty where no ledger was read. ``part``: the sentence follows one that counts these trials among others, and
+    must not be read as one about those.
     """
     seen = Counter(resend(record, action) for record in records)
     seen.pop(Resend.UNKNOWN, None)
     if not seen:
         return ""
     (most, number), *others = seen.most_common()
-    if not others:
-        trials = "in every trial" if number > 1 else "in its one trial"
-        return f"The {action} was {most} {trials}."
-    first = f"{most} in {number} trials" if number > 1 else f"{most} in one trial"
+    if not others and number == len(records):
+        return f"The {action} was {most} {_in_all(number, part=part)}."
+    first = f"{most} in {count(number, 'trial')}" if number > 1 else f"{most} in one trial"
     return f"The {action} was {listing([first, *(f'{word} in {times}' for word, times in others)])}."
+
+
+def _in_all(number: int, *, part: bool) -> str:
+    if part:
+        return f"in each of the {number:,}" if number > 1 else "in that one"
+    return "in every trial" if number > 1 else "in its one trial"

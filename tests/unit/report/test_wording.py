@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 
 from killpoint.model.findings import Result, Verdict
 from killpoint.model.summary import TrialRecord
+from killpoint.report import html, markdown, terminal
 from killpoint.report.costs import costs_of, spread
 from killpoint.report.grouping import group
 from killpoint.report.layout import arrange, row_axes
 from killpoint.report.lead import lead_text
-from killpoint.report.resends import Resend, resend
+from killpoint.report.resends import Resend, resend, resend_words
 from killpoint.report.scope import scope_of
 from killpoint.report.span import span_of, stretches
 from killpoint.report.standing import Mark, Standing, standing
 from killpoint.report.words import clock, duration, listing, money, percent, printable
 from tests.unit.report import builders
+from tests.unit.report.pages import read
 from tests.unit.report.telling import STARTED_MS, Story
 
 
@@ -27,6 +29,33 @@ def test_the_lead_counts_what_happened_and_says_why() -> None:
         "49 of 240 trials charged twice, all as expected. "
         "The charge was sent again without a key in 25 trials and sent again under a new key in 24."
     )
+
+
+@pytest.mark.parametrize(
+    ("trials", "met", "words"), [(5, "all as expected", "in each of the 5"), (1, "as expected", "in that one")]
+)
+def test_the_lead_does_not_say_of_every_trial_what_holds_for_those_that_charged_twice(
+    trials: int, met: str, words: str
+) -> None:
+    cells = [
+        builders.cell(setup="langgraph", key="none", kill=kill, trials=trials)
+        for kill in (builders.CONTROL_KILL, *builders.KILLS)
+    ]
+    summary = builders.summary("one-cause", cells)
+    said = f"{trials} of {4 * trials} trials charged twice, {met}. The charge was sent again without a key {words}."
+    assert lead_text(summary) == said
+    assert said in " ".join(terminal.render(summary).split())
+    assert said in markdown.render(summary).replace("\n", " ")
+    assert said in read(html.render(summary)).text
+
+
+def test_a_finding_says_of_every_trial_only_what_was_read_of_each() -> None:
+    unread = Story(ledger_fault="payments did not answer")
+    kill = builders.KILLS[1]
+    whole = builders.cell(setup="langgraph", key="none", kill=kill)
+    part = builders.cell(setup="langgraph", key="none", kill=kill, stories={2: unread})
+    assert resend_words(whole.trials, "charge") == "The charge was sent again without a key in every trial."
+    assert resend_words(part.trials, "charge") == "The charge was sent again without a key in 4 trials."
 
 
 def test_the_lead_of_a_run_that_proves_too_little_begins_with_that() -> None:
