@@ -49,6 +49,7 @@ from killpoint.local.home import Home
 from killpoint.local.stack import installed_workloads
 from killpoint.local.substrate import is_executed
 from killpoint.local.workers import Mode
+from killpoint.model.catalog import Catalog
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Result
 from killpoint.model.summary import ExperimentSummary
@@ -348,9 +349,15 @@ def doctor(*, dsn: Dsn = None) -> int:
 
 
 def _loaded(file: Path, where: Where = Where.LOCAL) -> tuple[CrashExperiment, Experiment]:
-    catalog = installed_workloads().catalog()
+    catalog = _catalog(where)
     document = load_file(file, catalog, where)
     return document, experiment_of(document, catalog, where)
+
+
+def _catalog(where: Where) -> Catalog:
+    """The setups that killpoint brings to this place: an operator refuses those that it has no image for."""
+    known = installed_workloads().catalog()
+    return known if where is Where.LOCAL else tuple(setup for setup in known if setup.has_image)
 
 
 def _where(*, cluster: bool) -> Where:

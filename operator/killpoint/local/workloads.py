@@ -23,7 +23,7 @@ _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _KEYS = frozenset(
     {
         "name", "summary", "module", "command", "stores", "resumes", "keys", "workflows", "points",
-        "parameters", "versions", "forkable", "needs_database",
+        "parameters", "versions", "forkable", "needs_database", "image",
     }
 )  # fmt: skip
 
@@ -111,6 +111,7 @@ class _Entry:
             versions=self._texts("versions") if self.table.get("versions", []) != [] else (),
             forkable=self._flag("forkable"),
             needs_database=self._flag("needs_database"),
+            has_image=self._flag("image", default=True),
         )
 
     def _text(self, key: str) -> str:
@@ -141,8 +142,8 @@ class _Entry:
             raise self._wrong(key, "each value once")
         return tuple(value)
 
-    def _flag(self, key: str) -> bool:
-        value = self.table.get(key, False)
+    def _flag(self, key: str, *, default: bool = False) -> bool:
+        value = self.table.get(key, default)
         if not isinstance(value, bool):
             raise self._wrong(key, "true or false")
         return value

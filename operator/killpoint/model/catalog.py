@@ -35,6 +35,8 @@ class Setup:
     """Distributions whose versions go into the report."""
     forkable: bool = False
     needs_database: bool = False
+    has_image: bool = True
+    """Whether an image is built of it. One without is for this machine only."""
 
     def parameter(self, name: str) -> Parameter | None:
         return next((parameter for parameter in self.parameters if parameter.name == name), None)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from killpoint.cli.app import app, run_command
+from killpoint.local.stack import installed_workloads
+
+ROOT = Path(__file__).parents[3]
 
 TEXT = """\
 apiVersion: killpoint.dev/v1alpha1
@@ -71,3 +76,23 @@ def test_what_may_not_change_is_said_when_the_stored_experiment_is_named(
     assert validate(changed, "--cluster", "--replaces", stored) == 2
     assert "spec.trials: Forbidden: field is immutable" in capsys.readouterr().err
     assert validate(stored, "--cluster", "--replaces", stored) == 0
+
+
+def test_a_setup_that_no_image_is_built_of_is_refused_for_a_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "shell.yaml"
+    path.write_text(Path(file(tmp_path, store="volume")).read_text().replace("langgraph", "shell"))
+    assert validate(str(path)) == 0
+    path.write_text(path.read_text().replace("volume", "pod"))
+    for command in ("validate", "plan"):
+        assert run_command(partial(app, [command, str(path), "--cluster"], standalone_mode=False)) == 2
+        said = capsys.readouterr().err
+        assert 'spec.matrix.setup[0]: Unsupported value: "shell": supported values: "crewai-checkpoint"' in said
+        assert said.count('"shell"') == 1
+
+
+def test_the_setups_offered_for_a_cluster_are_those_whose_images_the_chart_names() -> None:
+    values = yaml.safe_load((ROOT / "charts" / "killpoint" / "values.yaml").read_text())
+    known = installed_workloads().catalog()
+    assert {setup.project for setup in known if setup.has_image} == set(values["images"]["workers"])

@@ -60,7 +60,7 @@ def test_a_command_may_stand_for_the_module(tmp_path: Path) -> None:
         ('keys = ["none", "stable"]', "keys = []", "setup[0].keys: expected a list of one or more texts"),
         ('keys = ["none", "stable"]', 'keys = ["none", "none"]', "setup[0].keys: expected each value once"),
         ("forkable = true", "forkable = 1", "setup[0].forkable: expected true or false"),
-        ("forkable = true", "forkabel = true", "setup[0].forkabel: expected one of command, forkable, keys"),
+        ("forkable = true", "forkabel = true", "setup[0].forkabel: expected one of command, forkable, image, keys"),
         ('module = "killpoint_sample"', "", "setup[0].module: expected either module or command"),
         (
             'module = "killpoint_sample"',
