@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 
+from killpoint.api.replays import replay_words
 from killpoint.model.findings import Verdict
 from killpoint.model.summary import CellSummary, Expected, ExperimentSummary, TrialRecord
 from killpoint.report.words import count, listing, percent, printable
@@ -158,5 +159,5 @@ def example(cell: CellSummary) -> TrialRecord | None:
 
 
 def replay(summary: ExperimentSummary, record: TrialRecord) -> str:
-    """The command that runs a trial again."""
-    return f"{printable(summary.provenance.replay)} {record.evidence.id}"
+    """The command that runs a trial again, or why there is none."""
+    return printable(replay_words(summary.provenance, record.evidence))

@@ -115,7 +115,7 @@ def _matrix(summary: ExperimentSummary, paper: Paper) -> Iterator[str]:
         head = GAP.join(text.ljust(widths[index]) for text, index in zip(heads, block, strict=True))
         yield paper.ink((labels.text(matrix.axes) + GAP + head).rstrip(), Ink.FAINT)
         for group in matrix.groups:
-            yield _group_line(group, paper)
+            yield _group_line(group, paper, columns=block)
             yield from _rows(group, paper, labels=labels, columns=[(i, widths[i]) for i in block], action=action)
     yield ""
     yield from (paper.ink(line, Ink.FAINT) for line in paper.wrap(_legend(summary, action)))
@@ -162,8 +162,10 @@ def _blocks(widths: list[int], room: int) -> Iterator[list[int]]:
     yield block
 
 
-def _group_line(group: Group, paper: Paper) -> str:
-    harm = [(verdict, number) for verdict, number in tally(_kept(group.cells)) if verdict in HARM]
+def _group_line(group: Group, paper: Paper, *, columns: list[int]) -> str:
+    """The setup, and the harm in these columns: those below it, where the matrix takes several tables."""
+    cells = (cell for row in group.rows for index in columns for cell in row.slots[index])
+    harm = [(verdict, number) for verdict, number in tally(_kept(cells)) if verdict in HARM]
     note = ", ".join(f"{number} {verdict}" for verdict, number in harm)
     name = shorten(printable(group.setup), paper.width - len(note) - 2)
     gap = " " * (paper.width - len(name) - len(note))

@@ -84,6 +84,19 @@ def test_what_is_not_as_expected_comes_with_what_was_expected_and_a_replay() -> 
     assert re.search(r"killpoint replay crash-table [0-9a-f]{8}\.1\n", after)
 
 
+def test_a_matrix_in_several_tables_counts_in_each_what_is_in_it() -> None:
+    points = ("charge.after", "prepare.before", "prepare.after", "charge.before", "charge.recorded")
+    kills = (builders.CONTROL_KILL, *(Kill(at=(point,), name=point) for point in points))
+    cells = [builders.cell(setup="langgraph", key="none", kill=kill, trials=10) for kill in kills]
+    lines = terminal.render(builders.summary("wide", cells)).splitlines()
+    heads = [line.split() for line in lines if line.startswith("key ")]
+    assert ["charge.after" in head for head in heads] == [True, False]
+    assert [line.split() for line in lines if line.startswith("langgraph")] == [
+        ["langgraph", "10", "duplicate"],
+        ["langgraph"],
+    ]
+
+
 def test_totals_are_the_summary_s() -> None:
     summary = builders.failing()
     totals = summary.totals
