@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from killpoint.api.conditions import MESSAGE_CHARACTERS_MAX, Standing, conditions_of
+from killpoint.api.replays import replay_words
 from killpoint.api.v1alpha1 import status as v1
 from killpoint.model.cells import Cell, Kill
 from killpoint.model.evidence import AttemptEvidence, OutcomeWord
@@ -76,7 +77,7 @@ def _without_cells(
         trials=_trials(summary.totals),
         kills=v1.Kills(planned=summary.totals.kills_planned, confirmed=summary.totals.kills_confirmed),
         effects=_effects(summary.totals),
-        failures=tuple(_failure(summary.provenance.replay, cell, record, characters) for cell, record in failures),
+        failures=tuple(_failure(summary.provenance, cell, record, characters) for cell, record in failures),
         failures_left_out=counted - len(failures),
         report=report,
         journal_id=summary.journal or None,
@@ -301,7 +302,7 @@ def _worst_first(cell: CellSummary) -> list[tuple[int, TrialRecord]]:
     return sorted(failed, key=lambda item: -item[0])
 
 
-def _failure(replay: str, cell: CellSummary, record: TrialRecord, characters: int) -> v1.Failure:
+def _failure(provenance: Provenance, cell: CellSummary, record: TrialRecord, characters: int) -> v1.Failure:
     if record.judgement is None:
         raise ValueError(f"trial {record.evidence.id} has no judgement")
     worst: Finding = max(record.judgement.findings, key=lambda finding: finding.verdict.severity)
@@ -310,7 +311,7 @@ def _failure(replay: str, cell: CellSummary, record: TrialRecord, characters: in
         cell=cell.cell.id,
         verdict=worst.verdict,
         reason=_cut(worst.reason, characters),
-        replay=_cut(f"{replay} {record.evidence.id}", NAME_CHARACTERS_MAX),
+        replay=_cut(replay_words(provenance, record.evidence), NAME_CHARACTERS_MAX),
     )
 
 

@@ -28,7 +28,7 @@ from killpoint.api.problems import ProblemsError
 from killpoint.api.v1alpha1.spec import CrashExperiment
 from killpoint.cli import doctor as doctor_
 from killpoint.cli.archive import EVIDENCE_FILE, RunCard, cards, read_archive
-from killpoint.cli.choose import filtered, only_trial
+from killpoint.cli.choose import filtered, replayed
 from killpoint.cli.cluster import commands as cluster_commands
 from killpoint.cli.cluster.target import Target, target_of
 from killpoint.cli.exits import EXITS, Exit, Stop, say
@@ -308,8 +308,7 @@ def replay(
         archive, file = read_archive(path), Path(card.file)
     else:
         archive, file = cluster_commands.evidence(name, target), Path(f"{name}.yaml")
-    document = from_fields(archive.document)
-    experiment = only_trial(experiment_of(document, installed_workloads().catalog()), trial, archive.trials)
+    document, experiment = replayed(archive, trial, installed_workloads().catalog())
     ran = _run(file, document, experiment, dsn=dsn, mode=mode, keep=True, fresh=True, narrowed=True)
     say(f"the files of the trial are in {ran.folder}")
     return _finished(ran.summary, output, report)

@@ -13,6 +13,7 @@ from killpoint.api.available import Where
 from killpoint.api.convert import experiment_of
 from killpoint.api.load import from_fields
 from killpoint.api.problems import Problem, ProblemsError
+from killpoint.api.replays import own_images_of
 from killpoint.api.v1alpha1.status import Report
 from killpoint.api.v1alpha1.workers import Worker
 from killpoint.controller.abandoned import Tenant
@@ -184,4 +185,5 @@ async def _provenance(order: Order, subject: Subject, shared: Shared) -> Provena
         ),
         command=command_for(subject),
         replay=replay_for(subject),
+        own_images=own_images_of(order.document.spec),
     )

@@ -136,6 +136,8 @@ class Provenance:
     """What reproduces the run."""
     replay: str
     """What runs one of its trials again, but for the trial's id."""
+    own_images: tuple[str, ...] = ()
+    """Setups whose workers are images that the experiment names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
