@@ -12,6 +12,7 @@ from typing import Literal
 
 from killpoint.api.v1alpha1.status import Condition, Known
 from killpoint.model.findings import Result
+from killpoint.model.lines import one_line
 from killpoint.model.summary import ExperimentSummary
 
 Type = Literal["Accepted", "Complete", "Passed", "Reconciling", "Stalled", "FaultConfirmed"]
@@ -63,7 +64,7 @@ def conditions_of(
             type=said.type,
             status=said.status,
             reason=said.reason,
-            message=said.message[:MESSAGE_CHARACTERS_MAX],
+            message=one_line(said.message)[:MESSAGE_CHARACTERS_MAX],
             observed_generation=generation,
             last_transition_time=started if said.type == "Accepted" else ended or started,
         )

@@ -13,6 +13,7 @@ from killpoint.controller.site import Objects
 from killpoint.controller.statuses import told
 from killpoint.controller.subjects import Subject
 from killpoint.kubernetes.client import ApiRefused
+from killpoint.model.lines import one_line
 from killpoint.ports import SubstrateUnavailableError
 
 NAME_CHARACTERS_MAX = 200
@@ -43,7 +44,7 @@ def event_of(subject: Subject, *, reason: str, message: str, now_ms: int) -> dic
         },
         "type": "Normal" if reason in NORMAL else "Warning",
         "reason": reason,
-        "message": message[:MESSAGE_CHARACTERS_MAX],
+        "message": one_line(message)[:MESSAGE_CHARACTERS_MAX],
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "firstTimestamp": time,

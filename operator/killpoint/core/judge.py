@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from killpoint.core.points import SIGKILL_EXIT, SIGTERM_EXIT, failure_of, landed
 from killpoint.model.cells import Method
@@ -21,6 +22,7 @@ from killpoint.model.evidence import (
     TrialEvidence,
 )
 from killpoint.model.findings import Cause, Finding, Judgement, Verdict
+from killpoint.model.lines import one_line
 
 DECLARED_STOPS = frozenset({OutcomeWord.HELD, OutcomeWord.DEAD_LETTERED, OutcomeWord.REJECTED, OutcomeWord.REFUSED})
 NO_OUTCOME = "none"
@@ -54,8 +56,9 @@ def judge_safely(evidence: TrialEvidence, judge: Callable[[TrialEvidence], Judge
 
 
 def _judgement(evidence: TrialEvidence, findings: list[Finding]) -> Judgement:
+    said = [replace(finding, reason=one_line(finding.reason)) for finding in findings]
     return Judgement(
-        findings=tuple(sorted(findings, key=lambda finding: -finding.verdict.severity)),
+        findings=tuple(sorted(said, key=lambda finding: -finding.verdict.severity)),
         effects=_witnessed(evidence),
         kills_planned=len(evidence.coordinates.kill.at),
         kills_confirmed=sum(_confirmed(attempt) for attempt in evidence.attempts),

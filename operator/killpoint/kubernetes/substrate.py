@@ -129,7 +129,7 @@ class KubernetesSubstrate:
         }
         said = await _all(self._last_lines(pods[attempt]) for attempt in silent)
         return {
-            attempt: replace(observed[attempt], end=replace(end, fault=f"{end.fault}; its output ends with\n{lines}"))
+            attempt: replace(observed[attempt], end=replace(end, fault=f"{end.fault}; its output ends with:\n{lines}"))
             for (attempt, end), lines in zip(silent.items(), said, strict=True)
             if lines
         }

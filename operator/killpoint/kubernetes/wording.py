@@ -6,13 +6,15 @@ is at fault tends to stand at its beginning, and the cause at its end.
 
 from __future__ import annotations
 
+from killpoint.model.lines import one_line
+
 CHARACTERS_MAX = 200
 _CUT = " … "
 
 
 def quoted(message: object) -> str:
     """What the API server or a kubelet says, without its middle where it is long."""
-    text = str(message or "no reason given").strip().rstrip(".")
+    text = one_line(str(message or "no reason given")).rstrip(".")
     if len(text) <= CHARACTERS_MAX:
         return text
     half = (CHARACTERS_MAX - len(_CUT)) // 2

@@ -132,7 +132,7 @@ class AttemptFolder:
         said = without_secrets(last_lines(self.output, 3))
         missing = "an outcome" if reading.header else "a line in its termination log"
         return f"it ended with exit {ended.code} without {missing}" + (
-            f"; its output ends with\n{said}" if said else ""
+            f"; its output ends with:\n{said}" if said else ""
         )
 
 

@@ -38,7 +38,7 @@ FOUND = {
     "talks-json-rubbish": "no \N{REPLACEMENT CHARACTER} good",
     "hangs": "it was past its deadline and was killed by the harness",
     "dies-at-once": (
-        "it ended with exit 9 without a line in its termination log; its output ends with\n    cannot start: no flux"
+        "it ended with exit 9 without a line in its termination log; its output ends with: cannot start: no flux"
     ),
     "is-killed": "it ended with exit code 137 and no outcome",
     "says-anothers-nonce": "another attempt's header (attempt or nonce differs)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from killpoint.api.conditions import Standing
-from killpoint.controller.events import message_of
+from killpoint.controller.events import event_of, message_of
 from killpoint.controller.statuses import Document, status_document, without_run
 from killpoint.controller.subjects import Subject
 from killpoint.model.findings import Result
@@ -30,3 +30,8 @@ def test_what_is_waited_for_is_told_in_its_words_whether_it_is_stalled_or_not() 
     for stalled in (False, True):
         waits = Standing(reason="PaymentsAway", message="payments does not answer", stalled=stalled)
         assert message_of(status(standing=waits)) == "payments does not answer"
+
+
+def test_a_message_is_one_line_since_kubectl_shows_no_more() -> None:
+    event = event_of(SUBJECT, reason="Inconclusive", message="it ends with:\n    No module\n    named mine\n", now_ms=0)
+    assert event["message"] == "it ends with: No module / named mine"

@@ -128,6 +128,11 @@ def test_an_unread_ledger_is_inconclusive() -> None:
     assert judge(trial).effects == ()
 
 
+def test_a_reason_is_one_line_whatever_it_quotes() -> None:
+    trial = replace(evidence(finished(1, "ch_1")), ledger=None, ledger_fault="it says:\n    no\n    and no again\n")
+    assert "it says: no / and no again" in [finding.reason for finding in judge(trial).findings]
+
+
 def test_a_disturbed_trial_is_inconclusive_for_infrastructure() -> None:
     trial = replace(
         evidence(finished(1, "ch_1"), effects=(effect("ch_1"),)), disturbances=("payments was started anew",)
