@@ -16,6 +16,7 @@ from killpoint.api.v1alpha1 import status as v1
 from killpoint.model.cells import Cell, Kill
 from killpoint.model.evidence import AttemptEvidence, OutcomeWord
 from killpoint.model.findings import Finding
+from killpoint.model.lines import one_line
 from killpoint.model.summary import CellSummary, ExperimentSummary, Provenance, Totals, TrialRecord
 
 NAME_CHARACTERS_MAX = 512
@@ -310,7 +311,7 @@ def _failure(provenance: Provenance, cell: CellSummary, record: TrialRecord, cha
         trial=str(record.evidence.id),
         cell=cell.cell.id,
         verdict=worst.verdict,
-        reason=_cut(worst.reason, characters),
+        reason=_cut(one_line(worst.reason), characters),
         replay=_cut(replay_words(provenance, record.evidence), NAME_CHARACTERS_MAX),
     )
 
@@ -321,10 +322,9 @@ def _words(pairs: Iterable[tuple[str, str]], characters: int = NAME_CHARACTERS_M
 
 def _some(reasons: Sequence[str], most: int, characters: int = v1.REASON_CHARACTERS_MAX) -> tuple[str, ...]:
     """All of them, or the first ones and how many more there are."""
-    if len(reasons) <= most:
-        return tuple(_cut(reason, characters) for reason in reasons)
-    first = reasons[: most - 1]
-    return (*(_cut(reason, characters) for reason in first), f"and {len(reasons) - len(first):,} more")
+    first = reasons if len(reasons) <= most else reasons[: most - 1]
+    shown = tuple(_cut(one_line(reason), characters) for reason in first)
+    return shown if len(first) == len(reasons) else (*shown, f"and {len(reasons) - len(first):,} more")
 
 
 def _cut(text: str, most: int) -> str:

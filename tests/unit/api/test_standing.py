@@ -96,3 +96,12 @@ def test_what_it_waits_for_is_not_called_nothing() -> None:
     waits = Standing(reason="PodsWaiting", message="pod a has no node")
     assert messages(running(), waits)["Stalled"] == "pod a has no node"
     assert messages(running())["Stalled"] == "nothing stands in its way"
+
+
+def test_every_reason_and_every_message_is_one_line() -> None:
+    refused = replace(running(), result=Result.ERROR, reasons=("spec.a: no\nspec.b: no",) * 99)
+    status = status_of(refused, standing=Standing(reason="InvalidSpec", message="spec.a: no\nspec.b: no", stalled=True))
+    assert status.reasons[0] == "spec.a: no / spec.b: no"
+    messages = {condition.type: condition.message for condition in status.conditions}
+    assert messages["Stalled"] == "spec.a: no / spec.b: no"
+    assert [words for words in (*status.reasons, *messages.values()) if "\n" in words] == []
