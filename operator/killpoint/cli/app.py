@@ -30,7 +30,7 @@ from killpoint.cli import doctor as doctor_
 from killpoint.cli.archive import EVIDENCE_FILE, RunCard, cards, read_archive
 from killpoint.cli.choose import filtered, replayed
 from killpoint.cli.cluster import commands as cluster_commands
-from killpoint.cli.cluster.target import Target, target_of
+from killpoint.cli.cluster.target import Target, is_plugin, target_of
 from killpoint.cli.exits import EXITS, Exit, Stop, say
 from killpoint.cli.interrupts import interruptible
 from killpoint.cli.local import LocalRun, Ran, run_locally
@@ -129,7 +129,8 @@ def run_command(command: Callable[[], object]) -> int:
         say(f"{error}\nWhat is finished is kept: the same command goes on from here, --fresh starts anew.")
         return Exit.NOT_EXECUTED
     except typer.TyperException as error:
-        say(f"{error}\n`killpoint --help` lists the commands, `killpoint COMMAND --help` their options.")
+        called = "kubectl killpoint" if is_plugin() else "killpoint"
+        say(f"{error}\n`{called} --help` lists the commands, `{called} COMMAND --help` their options.")
         return Exit.INVALID
     except (KeyboardInterrupt, typer.Abort):
         say("interrupted")
@@ -170,7 +171,11 @@ def run(
     context: Context = None,
     kubeconfig: Kubeconfig = None,
     detach: Annotated[
-        bool, typer.Option("--detach", help="In a cluster: Ctrl-C leaves the experiment running.")
+        bool,
+        typer.Option(
+            "--detach",
+            help="In a cluster: it is waited for all the same, and Ctrl-C leaves it running; else it aborts it.",
+        ),
     ] = False,
 ) -> int:
     """Run an experiment on this machine, or in a cluster; the same command goes on with one that was broken off."""
@@ -462,7 +467,7 @@ def _archive_of(name: str | None, evidence: Path | None, target: Target) -> Arch
     if evidence is not None:
         raise Stop(Exit.INVALID, "--evidence names a file, so that no cluster is needed: leave one of the two out")
     if name is None:
-        raise Stop(Exit.INVALID, "which experiment? `killpoint status --cluster` lists those there are")
+        raise Stop(Exit.INVALID, f"which experiment? `{target.command('status')}` lists those there are")
     return cluster_commands.evidence(name, target)
 
 

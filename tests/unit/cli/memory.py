@@ -12,6 +12,7 @@ from typing import Any
 from killpoint.api.load import load
 from killpoint.api.v1alpha1.spec import CrashExperiment
 from killpoint.cli.cluster.follow import Time
+from killpoint.cli.cluster.target import Target
 from killpoint.cli.progress import Count
 from killpoint.controller.statuses import status_document
 from killpoint.core.summarize import summarize
@@ -118,7 +119,6 @@ class Memory:
     """
 
     namespace = "team"
-    again = " --namespace=team"
 
     def __init__(self, statuses: Sequence[Any] = (), *, evidence: bytes = b"") -> None:
         self._statuses = list(statuses)
@@ -132,6 +132,9 @@ class Memory:
         self.stays = 0
         """How many looks a deleted object outlasts."""
         self.on_get: Callable[[], None] = lambda: None
+
+    def command(self, *words: str) -> str:
+        return Target(namespace=self.namespace).command(*words)
 
     def store(self, fields: Mapping[str, Any], status: Mapping[str, Any] | None = None) -> None:
         self.object = copy.deepcopy(dict(fields))

@@ -181,6 +181,19 @@ def test_one_that_is_over_never_stands_for_a_new_run() -> None:
     assert memory.applied == []
 
 
+@pytest.mark.parametrize(("over", "words"), [(False, "was aborted.\n"), (True, "was aborted, and is over.\n")])
+def test_one_that_was_aborted_is_said_to_be_and_is_not_taken_for_another(*, over: bool, words: str) -> None:
+    memory = Memory()
+    fields = stored()
+    memory.store({**fields, "spec": {**fields["spec"], "abort": True}}, finished().status if over else None)
+    stop = stopped(memory)
+    assert stop.code == Exit.INVALID
+    assert str(stop).startswith(f"experiment team/crash-table {words}")
+    assert "--fresh deletes" in str(stop)
+    assert "spec.abort" not in str(stop)
+    assert memory.applied == []
+
+
 @pytest.mark.parametrize("text", [TEXT, TEXT.replace("trials: 2", "trials: 3")])
 def test_fresh_replaces_whatever_is_there(text: str) -> None:
     over = finished()

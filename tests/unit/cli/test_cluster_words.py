@@ -17,6 +17,7 @@ from killpoint.cli.exits import Exit, Stop
 from killpoint.kubernetes.refusals import Answer
 from tests.unit.cli.memory import TEXT, Finished, standing
 
+HERE = Target(namespace="team").command
 PROXY = "GET /api/v1/namespaces/k/services/http:k:evidence/proxy/v1/experiments/team/x/evidence"
 
 
@@ -46,6 +47,14 @@ def test_the_namespace_of_the_file_holds_unless_another_is_asked_for() -> None:
 
 def test_options_lead_to_the_same_cluster_again() -> None:
     assert Target(namespace="team", kubeconfig=Path("my file")).options == " --namespace=team --kubeconfig='my file'"
+
+
+def test_a_command_that_is_suggested_is_spelled_as_ours_was_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/usr/local/bin/killpoint"])
+    assert HERE("report", "x") == "killpoint report --cluster x --namespace=team"
+    monkeypatch.setattr("sys.argv", ["/usr/local/bin/kubectl-killpoint"])
+    assert HERE("report", "x") == "kubectl killpoint report x --namespace=team"
+    assert Target(context="c").command("status") == "kubectl killpoint status --context=c"
 
 
 @pytest.mark.parametrize(
@@ -151,23 +160,25 @@ def test_experiments_are_listed_newest_first() -> None:
             body("unseen", None, "2026-01-03T00:00:00Z"),
         ],
         namespace="team",
+        command=HERE,
     )
     lines = [line.split() for line in text.splitlines()]
-    assert lines[1] == ["unseen", "-", "-", "-", "-", "-", "-", "-"]
+    assert lines[1] == ["unseen", *["-"] * 8]
     assert lines[2][:5] == ["new", "Running", "-", "1/4", "1/4"]
-    assert lines[3][:7] == ["old", "Complete", "Fail", "2/2", "1/1", "1", "0"]
-    assert "namespace team" in list_text([], namespace="team")
+    assert lines[2][7] == "Running"
+    assert lines[3][:8] == ["old", "Complete", "Fail", "2/2", "1/1", "1", "0", "NotAsExpected"]
+    assert "namespace team" in list_text([], namespace="team", command=HERE)
 
 
 def test_one_experiment_is_told_of_with_what_is_wrong_and_what_to_do_next() -> None:
     over = asyncio.run(Finished.of())
-    text = one_text(body("crash-table", over.status), namespace="team")
+    text = one_text(body("crash-table", over.status), namespace="team", command=HERE)
     for words in (
         "duplicate instead of exactly-once",
-        "killpoint report --cluster crash-table",
+        "killpoint report --cluster crash-table --namespace=team\n",
         "kubectl get --raw /api",
     ):
         assert words in text
-    waiting = one_text(body("x", standing("Queued", message="it waits for others")), namespace="team")
+    waiting = one_text(body("x", standing("Queued", message="it waits for others")), namespace="team", command=HERE)
     assert waiting.splitlines()[-1] == "Queued: it waits for others"
-    assert "No operator has said anything" in one_text(body("x", None), namespace="team")
+    assert "No operator has said anything" in one_text(body("x", None), namespace="team", command=HERE)

@@ -100,9 +100,8 @@ class ClusterExperiments(Cluster):
         super().__init__(api, namespace)
         self._target = target
 
-    @property
-    def again(self) -> str:
-        return self._target.options
+    def command(self, *words: str) -> str:
+        return self._target.command(*words)
 
     async def is_known(self) -> bool:
         found = await self._ask("GET", f"/apis/{API_VERSION}", nothing=(_GONE,))

@@ -21,8 +21,6 @@ from killpoint.ports import SubstrateUnavailableError
 
 T = TypeVar("T")
 
-INTERRUPTED = "interrupted: what was applied may still run. `killpoint status --cluster` shows it."
-
 
 def run(document: CrashExperiment, target: Target, *, fresh: bool, detach: bool) -> Archive:
     """Run an experiment to its end. Raises Stop."""
@@ -48,9 +46,11 @@ def status(name: str | None, target: Target) -> str:
 
     async def told(experiments: Experiments) -> str:
         if name is not None:
-            return one_text(await _existing(experiments, name), namespace=experiments.namespace)
+            return one_text(
+                await _existing(experiments, name), namespace=experiments.namespace, command=experiments.command
+            )
         await _installed(experiments)
-        return list_text(await experiments.list(), namespace=experiments.namespace)
+        return list_text(await experiments.list(), namespace=experiments.namespace, command=experiments.command)
 
     return _with(target, told)
 
@@ -60,7 +60,8 @@ async def _existing(experiments: Experiments, name: str) -> Document:
     body = await experiments.get(name)
     if body is None:
         message = (
-            f"there is no experiment {experiments.namespace}/{name}; `killpoint status --cluster` lists those there are"
+            f"there is no experiment {experiments.namespace}/{name};"
+            f" `{experiments.command('status')}` lists those there are"
         )
         raise Stop(Exit.INVALID, message)
     return body
@@ -80,4 +81,5 @@ def _with(target: Target, work: Callable[[Experiments], Awaitable[T]]) -> T:
                 remedy = "Does `kubectl get namespaces` work with the same kubeconfig and context?"
                 raise Stop(Exit.NOT_EXECUTED, f"{error}\n{remedy}") from error
 
-    return interruptible(connected_first(), INTERRUPTED)
+    message = f"interrupted: what was applied may still run. `{target.command('status')}` shows it."
+    return interruptible(connected_first(), message)

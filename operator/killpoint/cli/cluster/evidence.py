@@ -16,7 +16,7 @@ _LOCATION = re.compile(r"/api/v1/namespaces/[-a-z0-9]+/services/[-:a-z0-9]+/prox
 async def archive_of(experiments: Experiments, body: Document) -> Archive:
     """All that is known of an experiment that is over. Raises Stop, and ArchiveError."""
     called = f"experiment {experiments.namespace}/{name_of(body)}"
-    result = _result_of(body, called)
+    result = _result_of(body, called, experiments)
     report = status_of(body).get("report")
     if report is None:
         raise Stop(
@@ -42,14 +42,15 @@ async def archive_of(experiments: Experiments, body: Document) -> Archive:
     return decode_archive(data, source=f"the evidence of {called}")
 
 
-def _result_of(body: Document, called: str) -> str:
+def _result_of(body: Document, called: str, experiments: Experiments) -> str:
     """The word for it. Raises Stop where it came to none, with the reason."""
     status = status_of(body)
     if not is_over(body):
         progress = status.get("progress", "no")
         raise Stop(
             Exit.INVALID,
-            f"{called} is not over: {progress} trials are judged. `killpoint status --cluster` shows how far it is.",
+            f"{called} is not over: {progress} trials are judged."
+            f" `{experiments.command('status', name_of(body))}` shows how far it is.",
         )
     reasons = "\n".join(map(str, status.get("reasons") or ()))
     if is_accepted(body) is False:

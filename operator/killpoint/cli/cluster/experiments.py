@@ -20,9 +20,8 @@ class Experiments(Protocol):
     @property
     def namespace(self) -> str: ...
 
-    @property
-    def again(self) -> str:
-        """The options that lead a command here again, each with a space before it."""
+    def command(self, *words: str) -> str:
+        """A command of ours that leads here again: ``status``, and what follows it."""
 
     async def is_known(self) -> bool:
         """Whether the API server knows experiments at all."""

@@ -72,21 +72,27 @@ async def _ready(request: ClusterRun, experiments: Experiments, show: Show, pass
         if not await gone(experiments, there, passing, seconds_max=GONE_SECONDS_MAX):
             raise _stays(request, experiments)
         return
-    _is_the_same(request, experiments, there)
+    aborted = _is_the_same(request, experiments, there)
+    called = f"experiment {experiments.namespace}/{request.name}"
+    if aborted and not is_over(there):
+        shown = f"`{experiments.command('status', request.name)}` shows whether it has ended"
+        raise Stop(Exit.INVALID, f"{called} was aborted.\n{shown}; --fresh deletes it and runs it anew.")
     if is_over(there):
+        told = "was aborted, and is over" if aborted else "has been run already"
         raise Stop(
             Exit.INVALID,
-            f"experiment {experiments.namespace}/{request.name} has been run already.\n"
-            f"`killpoint report --cluster {request.name}{experiments.again}` shows its results;"
+            f"{called} {told}.\n`{experiments.command('report', request.name)}` shows its results;"
             " --fresh deletes them and runs it anew.",
         )
 
 
-def _is_the_same(request: ClusterRun, experiments: Experiments, there: Document) -> None:
-    """Raises Stop where another experiment has the name."""
+def _is_the_same(request: ClusterRun, experiments: Experiments, there: Document) -> bool:
+    """Whether it was aborted, which no file says. Raises Stop where another experiment has the name."""
     called = f"experiment {experiments.namespace}/{request.name}"
     try:
-        changes = tuple(change_problems(from_fields(there).spec, request.document.spec))
+        stored, wanted = from_fields(there).spec, request.document.spec
+        aborted = stored.abort and not wanted.abort
+        changes = tuple(change_problems(stored.model_copy(update={"abort": False}) if aborted else stored, wanted))
     except ProblemsError as error:
         raise Stop(Exit.INVALID, f"{called} is there already, of another version: {error}") from error
     if changes:
@@ -95,6 +101,7 @@ def _is_the_same(request: ClusterRun, experiments: Experiments, there: Document)
             f"{called} is there already, and is another one:\n{ProblemsError(changes)}\n"
             "Give this one another name, or delete that one and what it showed with --fresh.",
         )
+    return aborted
 
 
 def _manifest(document: CrashExperiment, namespace: str) -> Document:
@@ -126,7 +133,10 @@ async def _interrupted(request: ClusterRun, experiments: Experiments, applied: D
     except (SubstrateUnavailableError, Stop) as error:
         return Stop(Exit.INTERRUPTED, f"interrupted, and {called} was not aborted: {error}\nTo abort it: {by_hand}")
     if ended:
-        return Stop(Exit.INTERRUPTED, f"interrupted: {called} is aborted, and nothing of it is left running.")
+        return Stop(
+            Exit.INTERRUPTED,
+            f"interrupted: {called} is aborted, and nothing of it is left running.\n--fresh runs it anew.",
+        )
     message = f"interrupted: {called} is told to abort, and no operator has done so within {ABORT_SECONDS_MAX:.0f} s."
     return Stop(Exit.INTERRUPTED, message)
 

@@ -31,6 +31,12 @@ class Target:
         given = (("--namespace", self.namespace), ("--context", self.context), ("--kubeconfig", self.kubeconfig))
         return "".join(f" {name}={shlex.quote(str(value))}" for name, value in given if value is not None)
 
+    def command(self, *words: str) -> str:
+        """A command of ours about the same cluster, spelled as this one was called."""
+        verb, *more = words
+        start = ["kubectl", "killpoint", verb] if is_plugin() else ["killpoint", verb, "--cluster"]
+        return shlex.join([*start, *more]) + self.options
+
     def within(self, namespace: str | None) -> Target:
         """For an experiment whose file names its namespace. Raises Stop where another one was asked for."""
         if namespace is None or namespace == self.namespace:
@@ -41,13 +47,17 @@ class Target:
         return Target(namespace=namespace, context=self.context, kubeconfig=self.kubeconfig)
 
 
+def is_plugin(program: str | None = None) -> bool:
+    """Whether kubectl has called us. ``program``: as what we were called."""
+    return Path(sys.argv[0] if program is None else program).stem == PLUGIN
+
+
 def target_of(
     *, cluster: bool, namespace: str | None, context: str | None, kubeconfig: Path | None, program: str | None = None
 ) -> Target | None:
     """The cluster that a command is about; None: it is about this machine. ``program``: as what it was called."""
-    called = Path(sys.argv[0] if program is None else program).stem
     named = any(value is not None for value in (namespace, context, kubeconfig))
-    if not (cluster or named or called == PLUGIN):
+    if not (cluster or named or is_plugin(program)):
         return None
     return Target(namespace=namespace, context=context, kubeconfig=kubeconfig)
 

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from killpoint.cli.cluster.experiments import Document, condition, is_over, name_of, standing_of, status_of
 from killpoint.cli.columns import aligned
 
-HEADINGS = ("EXPERIMENT", "PHASE", "RESULT", "TRIALS", "KILLS", "DUPLICATES", "LOST", "STARTED")
+Command = Callable[..., str]
+"""From words, ``report`` and a name, to the command that leads to the same cluster again."""
+HEADINGS = ("EXPERIMENT", "PHASE", "RESULT", "TRIALS", "KILLS", "DUPLICATES", "LOST", "REASON", "STARTED")
 
 
-def list_text(bodies: Sequence[Document], *, namespace: str) -> str:
+def list_text(bodies: Sequence[Document], *, namespace: str, command: Command) -> str:
     """One line an experiment, newest first."""
     if not bodies:
-        return f"No experiments in namespace {namespace}. Start with: killpoint run --cluster FILE"
+        return f"No experiments in namespace {namespace}. Start with: {command('run', 'FILE')}"
     rows: list[tuple[str, ...]] = [HEADINGS]
     rows += [_row(body) for body in sorted(bodies, key=_created, reverse=True)]
     return aligned(rows)
 
 
-def one_text(body: Document, *, namespace: str) -> str:
+def one_text(body: Document, *, namespace: str, command: Command) -> str:
     """Where one experiment stands, and why."""
     status = status_of(body)
-    lines = [list_text([body], namespace=namespace)]
+    lines = [list_text([body], namespace=namespace, command=command)]
     if not status:
         lines.append("No operator has said anything about it yet.")
     lines += _why(body)
     lines += [f"not as expected: trial {one['trial']}, {one['verdict']}: {one['reason']}" for one in _failures(status)]
     report = status.get("report")
     if report is not None:
-        lines += ["", f"Results: killpoint report --cluster {name_of(body)}"]
+        lines += ["", f"Results: {command('report', name_of(body))}"]
         lines += [f"Evidence: kubectl get --raw {report['location']}"]
     return "\n".join(lines)
 
@@ -60,6 +62,7 @@ def _row(body: Document) -> tuple[str, ...]:
         f"{kills['confirmed']}/{kills['planned']}" if kills else "-",
         str(effects.get("duplicate", "-")),
         str(effects.get("lost", "-")),
+        str(condition(body, "Complete").get("reason") or "-"),
         _time(str(status.get("startTime") or "")),
     )
 
