@@ -108,6 +108,8 @@ def test_a_status_is_stored_as_it_is_made_and_shown_in_the_columns(defined: Kube
     header, row = defined("get", "cexp").splitlines()
     assert header.split() == ["NAME", *(name.upper() for name, *_ in COLUMNS)]
     assert row.split()[:4] == ["sample", made["phase"], made["result"], made["progress"]]
+    [complete] = [condition for condition in made["conditions"] if condition["type"] == "Complete"]
+    assert row.split()[-2] == complete["reason"], "the last but one column, before the age"
 
 
 def test_every_field_is_explained(defined: Kubectl) -> None:

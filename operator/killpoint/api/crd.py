@@ -29,6 +29,12 @@ COLUMNS = (
     ("Kills", "integer", ".status.kills.confirmed", "Kills that are proven"),
     ("Duplicates", "integer", ".status.effects.duplicate", "Effects that happened more than once"),
     ("Lost", "integer", ".status.effects.lost", "Effects that finished runs owe"),
+    (
+        "Reason",
+        "string",
+        '.status.conditions[?(@.type=="Complete")].reason',
+        "What it is at, or how it ended, in one word",
+    ),
     ("Age", "date", ".metadata.creationTimestamp", "When it was made"),
 )
 """What ``kubectl get`` shows: name, type, where it stands, meaning."""
