@@ -128,13 +128,14 @@ def test_each_column_shows_something_that_a_status_has(column: tuple[str, str, s
     if path.startswith(".metadata"):
         return
     ended = document_of(status_of(replace(builders.crash_table()), generation=1))
-    node, value = schema(), {"status": ended}
+    node: Any = schema()
+    value: Any = {"status": ended}
     for part in path.replace(COMPLETE, ".Complete").removeprefix(".").split("."):
         if part == "Complete":
-            [value] = [entry for entry in value if entry["type"] == part]  # type: ignore[index]
+            [value] = [entry for entry in value if entry["type"] == part]
             node = node["items"]
             continue
-        node, value = node["properties"][part], value[part]  # type: ignore[assignment]
+        node, value = node["properties"][part], value[part]
     assert node["type"] == kind
     assert value is not None
 
