@@ -21,7 +21,6 @@ from killpoint import __version__
 from killpoint.api.available import Where
 from killpoint.api.catalog import catalog_with
 from killpoint.api.changes import change_problems
-from killpoint.api.convert import experiment_of
 from killpoint.api.expectations import rules_of
 from killpoint.api.load import from_fields, load_file
 from killpoint.api.problems import ProblemsError
@@ -33,10 +32,11 @@ from killpoint.cli.cluster import commands as cluster_commands
 from killpoint.cli.cluster.target import Target, is_plugin, target_of
 from killpoint.cli.exits import EXITS, Exit, Stop, say
 from killpoint.cli.interrupts import interruptible
+from killpoint.cli.loading import loaded, meant_for
 from killpoint.cli.local import LocalRun, Ran, run_locally
 from killpoint.cli.options import Context, ForCluster, InCluster, Kubeconfig, Namespace
 from killpoint.cli.output import Format, check_writable, rendered, write
-from killpoint.cli.plan import plan_text
+from killpoint.cli.plan import plan_text, size_text
 from killpoint.cli.progress import shown
 from killpoint.cli.status import status_text
 from killpoint.core.judge import judge_safely
@@ -49,7 +49,6 @@ from killpoint.local.home import Home
 from killpoint.local.stack import installed_workloads
 from killpoint.local.substrate import is_executed
 from killpoint.local.workers import Mode
-from killpoint.model.catalog import Catalog
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Result
 from killpoint.model.summary import ExperimentSummary
@@ -183,15 +182,15 @@ def run(
     target = target_of(cluster=cluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
     if target is not None:
         _refuse(given, LOCAL_ONLY, "runs on this machine")
-        document, _ = _loaded(file, Where.CLUSTER)
+        document = loaded(file, Where.CLUSTER).document
         archive = cluster_commands.run(document, target, fresh=fresh, detach=detach)
         return _finished(_summary(archive), output, report)
     _refuse(given, ("detach",), "runs in a cluster")
-    document, experiment = _loaded(file)
+    given_file = loaded(file)
     ran = _run(
         file,
-        document,
-        filtered(experiment, filter or []),
+        given_file.document,
+        filtered(given_file.experiment, filter or []),
         dsn=dsn,
         mode=mode,
         keep=keep,
@@ -204,8 +203,8 @@ def run(
 @app.command()
 def plan(file: ExperimentFile, *, filter: Filter = None, cluster: ForCluster = False) -> int:  # noqa: A002 - the option's name
     """Show the cells, trials and attempts of an experiment; nothing is run."""
-    _, experiment = _loaded(file, _where(cluster=cluster))
-    print(plan_text(filtered(experiment, filter or [])))  # noqa: T201 - the result
+    given = loaded(file, meant_for(cluster=cluster))
+    print(plan_text(filtered(given.experiment, filter or []), given.catalog))  # noqa: T201 - the result
     return Exit.PASS
 
 
@@ -222,13 +221,12 @@ def validate(
     ] = None,
 ) -> int:
     """Say everything that is wrong with an experiment's file."""
-    document, experiment = _loaded(file, _where(cluster=cluster))
+    given = loaded(file, meant_for(cluster=cluster))
     if replaces is not None:
-        changes = tuple(change_problems(load_file(replaces).spec, document.spec))
+        changes = tuple(change_problems(load_file(replaces).spec, given.document.spec))
         if changes:
             raise ProblemsError(changes, str(file))
-    trials = sum(cell.trials for cell in experiment.cells)
-    print(f"{file}: valid: {len(experiment.cells)} cells, {trials} trials")  # noqa: T201 - the result
+    print(f"{file}: valid: {size_text(given.experiment, given.catalog)}")  # noqa: T201 - the result
     return Exit.PASS
 
 
@@ -278,7 +276,7 @@ def judge(
     kubeconfig: Kubeconfig = None,
 ) -> int:
     """Judge stored evidence again, by this killpoint's judges and by the expectations of a file. Runs nothing."""
-    document, _ = _loaded(expect)
+    document = loaded(expect).document
     target = target_of(cluster=cluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
     wanted = name or document.metadata.name
     archive = _archive(wanted, evidence) if target is None else _archive_of(wanted, evidence, target)
@@ -350,24 +348,6 @@ def doctor(*, dsn: Dsn = None) -> int:
     checks = asyncio.run(doctor_.examine(_home(), dsn))
     print(doctor_.text(checks))  # noqa: T201 - the result
     return Exit.PASS if all(check.ok for check in checks) else Exit.NOT_EXECUTED
-
-
-def _loaded(file: Path, where: Where = Where.LOCAL) -> tuple[CrashExperiment, Experiment]:
-    catalog = _catalog(where)
-    document = load_file(file, catalog, where)
-    return document, experiment_of(document, catalog, where)
-
-
-def _catalog(where: Where) -> Catalog:
-    """The setups that killpoint brings to this place: an operator refuses those that it has no image for."""
-    known = installed_workloads().catalog()
-    return known if where is Where.LOCAL else tuple(setup for setup in known if setup.has_image)
-
-
-def _where(*, cluster: bool) -> Where:
-    """Where a file is meant to be run that no cluster is asked about."""
-    meant = target_of(cluster=cluster, namespace=None, context=None, kubeconfig=None)
-    return Where.LOCAL if meant is None else Where.CLUSTER
 
 
 def _home() -> Home:

@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from killpoint.cli.columns import aligned
-from killpoint.core.plan import attempts_of, plan
+from killpoint.core.plan import Plan, attempts_of, plan
+from killpoint.model.catalog import Catalog
 from killpoint.model.cells import Cell
-from killpoint.model.experiment import Experiment
+from killpoint.model.experiment import Experiment, is_template
 from killpoint.model.rules import rule_for
 from killpoint.report.words import count
 
 
-def plan_text(experiment: Experiment) -> str:
+def plan_text(experiment: Experiment, catalog: Catalog) -> str:
     """Cells with their ids, coordinates, trials, attempts and what is expected of them."""
-    planned = plan(experiment, {})
-    cells = [*planned.cells, *planned.undiscovered]
-    axes = _axes(cells)
+    planned = foreseen(experiment, catalog)
+    axes = _axes(planned.cells)
     rows = [("CELL", *(axis.upper() for axis in axes), "TRIALS", "ATTEMPTS", "EXPECTED")]
-    rows += [_row(experiment, cell, axes) for cell in cells]
-    return "\n".join([aligned(rows), "", *_totals(experiment, planned.cells, planned.undiscovered)])
+    rows += [_row(experiment, cell, axes) for cell in planned.cells]
+    return "\n".join([aligned(rows), "", *_totals(experiment, planned)])
 
 
-def _axes(cells: list[Cell]) -> list[str]:
+def size_text(experiment: Experiment, catalog: Catalog) -> str:
+    """How many cells and trials a run will have."""
+    planned = foreseen(experiment, catalog)
+    return f"{_about(experiment)}{count(len(planned.cells), 'cell')}, {count(planned.trials, 'trial')}"
+
+
+def foreseen(experiment: Experiment, catalog: Catalog) -> Plan:
+    """The plan if each control passes the points that its setup is said to have, each once."""
+    points = {setup.name: setup.points for setup in catalog}
+    controls = {cell.id: points[cell.coordinates.setup] for cell in experiment.cells if cell.is_control}
+    return plan(experiment, controls)
+
+
+def _about(experiment: Experiment) -> str:
+    return "about " if _templates(experiment) else ""
+
+
+def _templates(experiment: Experiment) -> int:
+    return sum(is_template(cell.coordinates.kill) for cell in experiment.cells)
+
+
+def _axes(cells: Sequence[Cell]) -> list[str]:
     """The axes on which cells differ, and the setup and the kill always."""
     seen: dict[str, set[str]] = {}
     for cell in cells:
@@ -45,13 +67,16 @@ def _row(experiment: Experiment, cell: Cell, axes: list[str]) -> tuple[str, ...]
     )
 
 
-def _totals(experiment: Experiment, cells: tuple[Cell, ...], undiscovered: tuple[Cell, ...]) -> list[str]:
-    trials = sum(cell.trials for cell in cells)
-    attempts = sum(attempts_of(cell) * cell.trials for cell in cells)
-    counts = ", ".join([count(len(cells), "cell"), count(trials, "trial"), count(attempts, "attempt")])
-    least = "At least " if undiscovered else ""
-    lines = [f"{least}{counts}; {count(experiment.parallelism, 'trial')} at a time."]
-    if undiscovered:
-        lines.append(f'{len(undiscovered)} cells at "*" unfold into one for each point that their controls pass.')
+def _totals(experiment: Experiment, planned: Plan) -> list[str]:
+    attempts = sum(attempts_of(cell) * cell.trials for cell in planned.cells)
+    counts = ", ".join([count(len(planned.cells), "cell"), count(planned.trials, "trial"), count(attempts, "attempt")])
+    about = _about(experiment).capitalize()
+    lines = [f"{about}{counts}; {count(experiment.parallelism, 'trial')} at a time."]
+    if templates := _templates(experiment):
+        each = "its" if templates == 1 else "their"
+        lines.append(
+            f'{count(templates, "combination")} at "*": one cell for each point that {each} controls pass;'
+            " foreseen are the points that the setup is known for."
+        )
     lines += [f"Left out: {sentence}" for sentence in experiment.left_out]
     return lines

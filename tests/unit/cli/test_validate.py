@@ -96,3 +96,40 @@ def test_the_setups_offered_for_a_cluster_are_those_whose_images_the_chart_names
     values = yaml.safe_load((ROOT / "charts" / "killpoint" / "values.yaml").read_text())
     known = installed_workloads().catalog()
     assert {setup.project for setup in known if setup.has_image} == set(values["images"]["workers"])
+
+
+EVERY_POINT = """\
+apiVersion: killpoint.dev/v1alpha1
+kind: CrashExperiment
+metadata: {name: every}
+spec:
+  matrix: {setup: [langgraph], kill: [{at: ["*"]}, {at: [charge.after]}]}
+  trials: 5
+  controls: 2
+  expect:
+  - where: {kill: [charge.sent]}
+    verdict: [lost]
+"""
+
+
+def test_every_point_counts_as_its_points_in_validate_and_in_plan_and_each_has_its_own_expectation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "every.yaml"
+    path.write_text(EVERY_POINT)
+    points = next(setup.points for setup in installed_workloads().catalog() if setup.name == "langgraph")
+    size = f"{len(points) + 1} cells, {len(points) * 5 + 2} trials"
+    assert validate(str(path)) == 0
+    assert f"valid: about {size}" in capsys.readouterr().out
+    assert run_command(lambda: app(["plan", str(path)], standalone_mode=False)) == 0
+    shown = capsys.readouterr().out
+    assert f"About {size}" in shown
+    expected = {words[2]: words[5] for line in shown.splitlines() if len(words := line.split()) == 6}
+    assert {point: expected[point] for point in points} == {
+        point: "lost" if point == "charge.sent" else "exactly-once" for point in points
+    }
+
+
+def test_without_every_point_the_numbers_are_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert validate(file(tmp_path)) == 0
+    assert "valid: 2 cells" in capsys.readouterr().out
