@@ -19,6 +19,7 @@ from killpoint.controller.statuses import (
     carried,
     ended_by,
     status_document,
+    told,
     without_run,
 )
 from killpoint.controller.subjects import Body, Subject, generation, journal_of, keeps_children, seconds_of
@@ -78,6 +79,8 @@ class Daemon:
 
     async def run(self) -> None:
         """Return when the experiment is at its end, or is to be left alone. Never raises for what is its own fault."""
+        known = self._writer.known
+        _log.info("experiment %s: %s", self._subject, f"taken over ({told(known)[0]})" if known else "seen")
         while not self._seat.leaving:
             self._seat.rest()
             try:
@@ -100,7 +103,7 @@ class Daemon:
             return False
         # What is to be aborted need not wait for room: it makes some.
         if not self._roster.place(self._subject.uid) and not experiment.aborted:
-            await self._report(QUEUED)
+            await self._report(SUSPENDED if experiment.suspended else QUEUED)
             await self._seat.pause(IDLE_SECONDS)
             return False
         try:

@@ -67,11 +67,14 @@ def message_of(status: Mapping[str, Any]) -> str:
 async def tell_change(
     objects: Objects, subject: Subject, *, before: Mapping[str, Any] | None, now: Mapping[str, Any], now_ms: int
 ) -> None:
-    """Post an Event where two statuses differ in where the experiment stands. Nothing depends on it."""
-    reason, _ = told(now)
-    if reason == told(before)[0]:
+    """Log it and post an Event where two statuses differ in where the experiment stands. Nothing depends on it."""
+    (reason, _), phase, message = told(now), now["phase"], message_of(now)
+    same = reason == told(before)[0]
+    if not same or phase != (before or {}).get("phase"):
+        _log.info("experiment %s: %s, %s: %s", subject, phase, reason, one_line(message))
+    if same:
         return
-    event = event_of(subject, reason=reason, message=message_of(now), now_ms=now_ms)
+    event = event_of(subject, reason=reason, message=message, now_ms=now_ms)
     try:
         await objects.create_event(event)
     except (ApiRefused, SubstrateUnavailableError) as error:

@@ -105,20 +105,36 @@ FIGURES = (
     "provenance",
 )
 """What a status says of the run itself."""
+COUNTING = frozenset({"Complete", "FaultConfirmed", "Passed"})
+"""Conditions whose messages say, until the end, how much of the run has been seen."""
 
 
 def carried(status: Document, before: Mapping[str, Any] | None) -> Document:
     """A status that was made without a look at the run, with the figures of the one before it."""
     known = before or {}
     figures = {name: known[name] for name in FIGURES if name in known}
+    figures["conditions"] = _with_counts(status, known)
     phase = {} if status["phase"] == "Complete" or "phase" not in known else {"phase": known["phase"]}
     return fitted({**status, **figures, **phase})
 
 
+def _with_counts(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The conditions, those whose messages count trials, cells and kills with the ones of before."""
+    said = {found["type"]: found["message"] for found in before.get("conditions") or () if found.get("message")}
+    counting = {"Complete", "FaultConfirmed"} if status["phase"] == "Complete" else COUNTING
+    return [
+        {**condition, "message": said[condition["type"]]}
+        if condition["type"] in counting and condition["type"] in said
+        else condition
+        for condition in status["conditions"]
+    ]
+
+
 def command_for(subject: Subject) -> str:
-    """What runs the experiment again."""
+    """What runs the experiment again, beside the one that is there: its results and its evidence stay."""
     get = f"kubectl --namespace={subject.namespace} get crashexperiment {subject.name} --output=yaml"
-    return f"{get} | kubectl replace --force --filename=-"
+    anew = rf"s/^  name: .*/  name: {subject.name}-again/; /^  (abort|suspend|resourceVersion|uid): /d"
+    return f"{get} | sed -E '{anew}' | kubectl create --filename=-"
 
 
 def replay_for(subject: Subject) -> str:

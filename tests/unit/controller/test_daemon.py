@@ -393,3 +393,36 @@ def test_a_sweep_that_fails_is_made_again() -> None:
     status = asyncio.run(run(here))
     assert status["phase"] == "Complete"
     assert here.swept == 1
+
+
+def test_one_that_is_suspended_says_so_while_others_have_all_places() -> None:
+    here = site()
+    edit(here, suspend=True)
+
+    async def scenario() -> dict[str, Any]:
+        roster = Roster(places=1, clock=asyncio.get_running_loop().time)
+        roster.place("another")
+
+        async def leave(seat: Seat) -> None:
+            await until(here, "Suspended")
+            seat.leave()
+
+        return await run(here, leave, roster)
+
+    assert reasons(asyncio.run(scenario()))["Complete"] == ("False", "Suspended")
+    assert here.sessions == 0
+
+
+def test_the_log_has_a_line_at_each_turn(caplog: pytest.LogCaptureFixture) -> None:
+    here = site()
+    here.fault = failing(2, RuntimeError("nobody thought of this"), at="session")
+    with caplog.at_level("INFO", logger="killpoint.controller"):
+        asyncio.run(run(here))
+    said = [record.getMessage() for record in caplog.records if record.levelname == "INFO"]
+    for words in (
+        "experiment team/tiny: seen",
+        "experiment team/tiny: Pending, Failing: RuntimeError: nobody thought of this",
+        "experiment team/tiny: Running, Running: ",
+        "experiment team/tiny: Complete, NotAsExpected: Fail: ",
+    ):
+        assert any(line.startswith(words) for line in said), (words, said)

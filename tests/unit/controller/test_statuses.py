@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from killpoint.api.conditions import Standing
 from killpoint.controller.statuses import (
+    NOTHING,
     QUEUED,
     Verdictless,
     carried,
+    command_for,
     ended_by,
     status_document,
     told,
@@ -76,3 +80,21 @@ def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     assert times["Complete"] == "2026-11-30T10:00:05Z", "another reason is no transition"
     assert times["Stalled"] == "2026-11-30T10:01:05Z"
     assert with_times(first, None, now_ms=0) == first
+
+
+def test_what_was_counted_before_is_still_said_of_one_that_waits_for_its_turn() -> None:
+    run = replace(without_run(SUBJECT, created_ms=NOW_MS), totals=replace(NOTHING, trials=9, judged=3, kills_planned=6))
+    before = status_document(run, generation=1)
+    queued = status_document(without_run(SUBJECT, created_ms=NOW_MS), generation=1, standing=QUEUED)
+    after = carried(queued, before)
+    said = {found["type"]: found["message"] for found in after["conditions"]}
+    assert told(after) == ("Queued", "3 of 9 trials judged")
+    assert said["FaultConfirmed"] == "0 of 6 kills confirmed"
+    assert said["Reconciling"] == QUEUED.message
+
+
+def test_running_it_again_leaves_what_was_found_where_it_is() -> None:
+    command = command_for(SUBJECT)
+    assert "kubectl create" in command
+    assert "name: tiny-again" in command
+    assert "replace" not in command
