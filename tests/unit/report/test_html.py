@@ -17,6 +17,7 @@ from killpoint.report.html.styles import STYLES
 from killpoint.report.html.trials import DRAWN_MAX, TRIALS_MAX
 from tests.unit.report import builders
 from tests.unit.report.pages import Page, read
+from tests.unit.report.telling import Story
 
 PASS_MARK = 'class="res pass"'
 
@@ -175,6 +176,40 @@ def test_where_nothing_was_judged_nothing_is_said_to_be_harmless() -> None:
     assert "nothing judged" in words
     assert "no harm" not in words.partition("All verdicts")[0]
     assert "of 0: no harm" not in words
+
+
+def _wide(*, columns: int, trials: int) -> str:
+    kills = [
+        Kill(at=("charge.after", f"charge.after#{n}"), name=f"charge.after+charge.after#{n}") for n in range(columns)
+    ]
+    cells = [builders.cell(setup="langgraph", kill=kill, trials=trials, story=Story(killed=False)) for kill in kills]
+    matrix = html.render(builders.summary("wide", cells)).partition('id="matrix"')[2]
+    return matrix.partition("</table>")[0]
+
+
+def test_a_point_s_name_ends_its_line_after_a_dot_and_nowhere_else() -> None:
+    head = _wide(columns=8, trials=2).partition("</thead>")[0]
+    assert head.count('<span class="pre">charge.</span><wbr>after+<wbr>charge.<wbr>after#') == 8
+
+
+@pytest.mark.parametrize(
+    ("columns", "trials", "classes"),
+    [(3, 5, "mx"), (3, 10, "mx wd"), (3, 40, "mx wd"), (9, 5, "mx wd nr"), (9, 10, "mx wd nr bl"), (9, 40, "mx wd nr")],
+)
+def test_a_matrix_with_many_columns_is_narrow_and_what_does_not_fit_scrolls(
+    columns: int, trials: int, classes: str
+) -> None:
+    matrix = _wide(columns=columns, trials=trials)
+    assert f'<table class="{classes}"' in matrix
+    assert ('<div class="sc" tabindex="0" role="region" aria-label="Matrix">' in matrix) == (classes != "mx")
+
+
+def test_on_paper_a_table_that_scrolls_on_a_screen_shows_all_of_itself() -> None:
+    widths = [int(re.findall(r'style="--w:(\d+)"', _wide(columns=n, trials=10))[0]) for n in (9, 18)]
+    on_paper = STYLES.partition("@media print")[2]
+    assert 1060 < 2 * widths[0] - 100 < widths[1] < 2 * widths[0]
+    assert ".sc{overflow:visible" in on_paper
+    assert ".mx.wd{zoom:min(1,calc(1060/var(--w)))}" in on_paper
 
 
 def _luminance(color: str) -> float:

@@ -11,7 +11,7 @@ from killpoint.report.standing import HARM, Mark, Standing, standing
 
 STACK_MAX = 3
 """Up to so many effects a trial has one dot for each, above it a number."""
-STEP = 10
+STEP = 9
 WIDTH = 112
 HEIGHT = 26
 MIDDLE = 13.0

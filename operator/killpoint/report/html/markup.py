@@ -7,7 +7,7 @@ from html import escape
 
 from killpoint.report.words import printable
 
-VOID = frozenset({"br", "circle", "line", "link", "meta", "path", "rect", "use"})
+VOID = frozenset({"br", "circle", "line", "link", "meta", "path", "rect", "use", "wbr"})
 
 Attribute = str | float | bool | None
 
@@ -91,4 +91,9 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, label: str, ri
         el("tr", *(el("td", value, cls="r" if i in right else None) for i, value in enumerate(row))) for row in rows
     )
     inner = el("table", el("thead", head), el("tbody", *body), cls="lt")
+    return scrolled(inner, label=label)
+
+
+def scrolled(inner: Html, *, label: str) -> Html:
+    """A frame in which a wide table scrolls; shadows at its edges, and the page's script in words, say that it does."""
     return el("div", inner, cls="sc", tabindex=0, role="region", aria_label=label)

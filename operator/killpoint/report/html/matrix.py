@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -9,8 +10,8 @@ from killpoint.model.cells import Kill
 from killpoint.model.findings import Verdict
 from killpoint.model.summary import CellSummary, ExperimentSummary, TrialRecord
 from killpoint.report.effects import DIGITS_MAX, effects_text
-from killpoint.report.html.glyphs import dots, shape, sign, verdict_shape, where
-from killpoint.report.html.markup import NOTHING, Html, el, hidden, link
+from killpoint.report.html.glyphs import STEP, dots, shape, sign, verdict_shape, where
+from killpoint.report.html.markup import NOTHING, Html, el, hidden, link, scrolled
 from killpoint.report.layout import Group, Matrix, Row, cell_name, kill_name
 from killpoint.report.standing import (
     HARM,
@@ -35,24 +36,41 @@ PLACES = {
 }
 MARKS = {Mark.MET: "as expected", Mark.UNMET: "not as expected", Mark.UNKNOWN: "not known", Mark.PENDING: "not yet"}
 COLUMNS_MAX = 6
-"""With more columns than this the table scrolls in its frame, whatever the width of the page."""
+"""With more columns than this the table is narrow in all its parts, and scrolls in its frame where it has to."""
+CHARACTER_PIXELS = 7
+COLUMN_PIXELS = 64
+GAP_PIXELS = 16
+WORDS_PIXELS = 100
 
 
 def section(summary: ExperimentSummary, matrix: Matrix, anchors: Mapping[str, str]) -> Html:
     """``anchors``: cell id → where its finding is."""
     action = primary_action(summary)
     head = el("div", el("h2", "Matrix", id="h-matrix"), el("p", _said(summary)), cls="sh")
-    wide = len(matrix.columns) > COLUMNS_MAX or any(cell.cell.trials > DIGITS_MAX // 2 for cell in summary.cells)
+    trials = max((cell.cell.trials for cell in summary.cells), default=0)
+    many = len(matrix.columns) > COLUMNS_MAX
+    long = trials > DIGITS_MAX // 2
+    wide = many or long
+    names = {"mx": True, "wd": wide, "nr": many, "bl": many and long and trials <= DIGITS_MAX}
     table = el(
         "table",
         el("caption", f"{action.capitalize()}s per trial: rows are setups, columns are kills", cls="sr"),
         _head(summary, matrix),
         *(_group(group, matrix, anchors, action) for group in matrix.groups),
         _foot(matrix),
-        cls=f"mx{' wd' if wide else ''}",
+        cls=" ".join(name for name, holds in names.items() if holds),
+        style=f"--w:{_width(matrix, trials)}" if wide else None,
     )
-    frame = el("div", table, cls="sc", tabindex=0, role="region", aria_label="Matrix") if wide else table
+    frame = scrolled(table, label="Matrix") if wide else table
     return el("section", head, _legend(summary, action), frame, id="matrix", aria_labelledby="h-matrix")
+
+
+def _width(matrix: Matrix, trials: int) -> int:
+    """About how many pixels a wide table takes. Paper does not scroll: where it is narrower the table shrinks."""
+    names = max((len(", ".join(row.values)) for group in matrix.groups for row in group.rows), default=0)
+    words = 0 if len(matrix.columns) > COLUMNS_MAX else WORDS_PIXELS
+    column = max(trials * STEP if trials <= DIGITS_MAX else 0, COLUMN_PIXELS) + words
+    return names * CHARACTER_PIXELS + len(matrix.columns) * (column + GAP_PIXELS)
 
 
 def steps_of(summary: ExperimentSummary) -> tuple[str, ...]:
@@ -98,14 +116,18 @@ def _column(kill: Kill, steps: tuple[str, ...]) -> Html:
         return el("th", el("span", "no kill"), el("small", "control"), scope="col", cls="ct")
     place = kill.at[0].partition("#")[0].rpartition(".")[2]
     small = PLACES.get(place, "") if len(kill.at) == 1 else f"killed {len(kill.at)} times"
-    step, dot, rest = kill_name(kill).partition(".")
-    name = el("span", el("span", step + dot, cls="pre"), rest) if dot else el("span", step)
-    return el("th", where(kill, steps), name, el("small", small), scope="col")
+    first, *rest = re.split(r"(?<=[.+])", kill_name(kill))
+    # A line may end after the dot, and nowhere else in a point's name.
+    name = [el("span", first, cls="pre") if rest else first]
+    for part in rest:
+        name += [el("wbr"), part]
+    return el("th", where(kill, steps), el("span", *name), el("small", small), scope="col")
 
 
 def _group(group: Group, matrix: Matrix, anchors: Mapping[str, str], action: str) -> Html:
     records = [record for cell in group.cells for record in cell.trials]
-    head = el("th", el("b", group.setup), _sum(records), scope="rowgroup", colspan=len(matrix.columns) + 1)
+    name = el("div", el("b", group.setup), _sum(records))
+    head = el("th", name, scope="rowgroup", colspan=len(matrix.columns) + 1)
     rows = (_row(row, matrix, anchors, action) for row in group.rows)
     return el("tbody", el("tr", head, cls="gr"), *rows)
 
@@ -148,7 +170,7 @@ def _cell(cell: CellSummary, matrix: Matrix, anchors: Mapping[str, str], action:
     anchor = anchors.get(cell.cell.id)
     words = hidden(f"{MARKS[said]}: finding for {name}")
     judged = link(anchor, sign(said), words, cls="to") if anchor else sign(said)
-    return el("div", picture, judged, _words(cell, said, verdict, action))
+    return el("div", el("span", picture, judged, cls="ds"), _words(cell, said, verdict, action))
 
 
 def _words(cell: CellSummary, said: Mark, verdict: str, action: str) -> Html:

@@ -19,7 +19,8 @@ from killpoint.report.words import shorten
 FULL_MAX = 4
 TITLE_CHARACTERS = 120
 
-# The page works without it. It opens the trial that a link leads to, and gives commands a button.
+# The page works without it. It opens the trial that a link leads to, gives commands a button, and says below a table
+# that is wider than the page that it scrolls.
 SCRIPT = """
 function show(){for(let e=document.getElementById(decodeURIComponent(location.hash.slice(1)));e;e=e.parentElement)
 if(e.tagName==='DETAILS')e.open=true}
@@ -27,6 +28,9 @@ addEventListener('hashchange',()=>{show();const e=document.querySelector(':targe
 for(const c of document.querySelectorAll('.cmd code')){const b=document.createElement('button');b.textContent='Copy';
 b.onclick=async()=>{try{await navigator.clipboard.writeText(c.textContent);b.textContent='Copied'}
 catch{getSelection().selectAllChildren(c);b.textContent='Selected'}};c.after(b)}
+const wider=new ResizeObserver(all=>{for(const {target:f} of all)f.nextSibling.hidden=f.scrollWidth<=f.clientWidth+1});
+for(const f of document.querySelectorAll('.sc')){const p=document.createElement('p');p.className='sw';p.hidden=true;
+p.textContent='Wider than the page: scroll sideways \u2192';f.after(p);wider.observe(f)}
 """
 SCRIPT_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{SCRIPT_HASH}'"

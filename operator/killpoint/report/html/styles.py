@@ -2,10 +2,10 @@
 
 BASE = """
 :root{--bg:#fff;--ink:#17191c;--mu:#5a6069;--ln:#e4e5e8;--ln2:#c9ccd1;--fill:#f4f5f6;--o:#3b7fb3;--d:#c97700;
---al:#b3153a;--alb:#fdf1f3;--af:#b3153a;--on:#fff;--gr:#00745a;--nn:#6a7079;--st:#dfe3e8;--fo:#0060c7}
+--al:#b3153a;--alb:#fdf1f3;--af:#b3153a;--on:#fff;--gr:#00745a;--nn:#6a7079;--st:#dfe3e8;--fo:#0060c7;--sh:#17191c38}
 @media(prefers-color-scheme:dark){:root{--bg:#101214;--ink:#e7e9ec;--mu:#9aa1aa;--ln:#24282d;--ln2:#3b4148;
 --fill:#191c20;--o:#56a9de;--d:#e69f00;--al:#ff7088;--alb:#25141a;--af:#cf2a4f;--gr:#3cc79c;--nn:#8d949d;
---st:#2c3238;--fo:#6db3ff}}
+--st:#2c3238;--fo:#6db3ff;--sh:#e7e9ec38}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;scroll-padding-top:16px}
 body{margin:0;background:var(--bg);color:var(--ink);overflow-wrap:anywhere;font-variant-numeric:tabular-nums;
@@ -48,7 +48,12 @@ section{padding-top:56px}
 details{font-size:13px}
 summary{cursor:pointer;width:fit-content}
 summary:hover{text-decoration:underline;text-decoration-color:var(--ln2);text-underline-offset:3px}
-.sc{overflow-x:auto;position:relative}
+.sc{overflow-x:auto;position:relative;scrollbar-width:thin;background:
+linear-gradient(90deg,var(--bg) 40%,transparent) 0/44px 100% no-repeat local,
+linear-gradient(-90deg,var(--bg) 40%,transparent) 100%/44px 100% no-repeat local,
+linear-gradient(90deg,var(--sh),transparent) 0/16px 100% no-repeat scroll,
+linear-gradient(-90deg,var(--sh),transparent) 100%/16px 100% no-repeat scroll}
+.sw{color:var(--mu);font-size:12px;text-align:right;margin-top:4px}
 """
 
 HEAD = """
@@ -91,32 +96,43 @@ MATRIX = """
 .vg{display:grid;grid-template-columns:repeat(auto-fill,minmax(290px,1fr));gap:6px 24px;padding:10px 0 4px}
 .vg li{display:flex;gap:8px;align-items:center}
 .mx{width:100%;border-collapse:collapse;margin-top:14px;table-layout:fixed}
-.wd td>div{padding:4px 8px 4px 0!important}
 .mx.wd{table-layout:auto;width:auto;min-width:100%}
+.wd th:first-child:not([colspan]){position:sticky;left:0;z-index:1;background:var(--bg);padding-right:12px}
 .mx th{text-align:left;font-weight:400;vertical-align:bottom}
+.mx th,.mx td{overflow-wrap:break-word}
 .mx thead th{padding:0 12px 8px 0;font-size:13px;border-bottom:1px solid var(--ln2);line-height:1.35}
 .mx thead th:first-child,.mx tfoot th{color:var(--mu)}
 .mx thead th>span,.mx thead small{display:block}
 .mx thead small{font-size:12px}
+.wd thead th>*{max-width:150px}
+.nr thead th>*{max-width:112px}
 .mx:not(.wd) th:first-child{width:118px}.mx:not(.wd) th.ct{width:112px}
 .m{display:block;width:112px;height:14px;margin-bottom:5px}
+.nr thead th:not(:first-child):not(.ct){vertical-align:top}
+.nr .m{width:100%;min-width:60px}
 .m .st,.tl .st{fill:var(--st)}
 .rc{stroke:var(--mu);stroke-width:2}
 .kx{stroke:var(--ink);stroke-width:2;stroke-linecap:round;fill:none}
 .gr th{padding:18px 0 5px;font-size:14px}
 .gr b{font-weight:600}
-.sum{float:right;font-size:13px;color:var(--mu)}
+.gr div{display:flex;justify-content:space-between;gap:0 14px;align-items:baseline}
+.wd .gr div{display:inline-flex;position:sticky;left:0}
+.sum{font-size:13px;color:var(--mu)}
 .mx tbody tr:not(.gr) th,.mx tbody td{border-top:1px solid var(--ln);height:35px;padding:0;vertical-align:middle;
 font-size:13px}
 .mx tbody tr:not(.gr) th{padding-right:12px;overflow-wrap:break-word}
-.mx td>div{display:flex;align-items:center;gap:8px;padding:0 8px 0 0}
+.mx td>div{display:flex;flex-wrap:wrap;align-items:center;gap:2px 8px;padding:4px 8px 4px 0}
+.ds{display:flex;align-items:center;gap:8px}
 .mx td a{text-decoration:none;display:flex}
 .s{flex:none;display:block}
 .s .few{font-size:9px;text-anchor:middle}
-.t{display:flex;flex-wrap:wrap;gap:0 10px;line-height:1.25}
-.wd .t{flex-wrap:nowrap;white-space:nowrap}
+.t{display:flex;flex-wrap:wrap;gap:0 10px;line-height:1.25;flex:1 1 min-content}
+.bl .ds{display:contents}
+.bl td>div{gap:2px 4px}
+.bl .ds>:first-child{flex:1 0 100%}
 .mx td.bad>div{background:var(--alb);box-shadow:inset 0 0 0 1.5px var(--al);border-radius:4px;
 margin:2px 14px 2px -7px;padding:3px 8px 3px 7px}
+.nr td.bad>div{margin-right:6px}
 .mx tfoot th,.mx tfoot td{border-top:1px solid var(--ln2);padding:8px 0;font-size:13px}
 .mx tfoot span{color:var(--mu)}
 """
@@ -204,17 +220,17 @@ section{padding-top:44px}
 .mx:not(.wd) .m,.mx:not(.wd) thead small,.mx:not(.wd) thead .pre,.mx:not(.wd) .t{display:none}
 .mx tfoot span{display:block}
 .mx thead th{padding-right:0;font-size:12px}
-.mx.wd thead th{padding-right:12px;white-space:nowrap}
-.mx.wd th:first-child{min-width:104px}
+.mx.wd thead th{padding-right:12px}
 .mx tbody tr:not(.gr) th{font-size:11.5px;padding-right:4px}
 .mx:not(.wd) tbody th{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .mx .gr th{white-space:normal!important}
-.mx td>div{gap:4px;padding:0}
+.mx .gr div{display:block}
+.mx td>div,.ds{gap:2px 4px}.mx td>div{padding:0}
 .mx td a{padding:6px 0}
 .mx:not(.wd) .s{max-width:44px;height:auto}.mx:not(.wd) .ct .s{max-width:36px}
 .mx td.bad>div{margin:2px 4px 2px -3px;padding:3px 0 3px 3px;gap:3px}
 .mx .eq,.mx .ne,.mx .uk{width:14px;height:14px;line-height:14px;font-size:11px}
-.sum{float:none;display:block;font-size:12px}.gr th{padding-top:16px}
+.sum{display:block;font-size:12px}.gr th{padding-top:16px}
 .tg{grid-template-columns:1fr}
 .gap{display:block;text-align:left;margin:10px 0 14px;padding:8px 0;border-width:1px 0}
 .gap b{display:inline}
@@ -236,7 +252,10 @@ PRINT = """
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 body{zoom:.64}
 .top{padding:0}.hl{margin-top:16px}
-nav,button,.skip,.all{display:none!important}
+nav,button,.skip,.all,.sw{display:none!important}
+.sc{overflow:visible;background:none}
+.mx.wd{zoom:min(1,calc(1060/var(--w)))}
+.wd th:first-child:not([colspan]),.wd .gr div{position:static}
 section{padding-top:30px}
 tfoot{display:table-row-group}
 .tg,.fl>li,figure,.mx tr,.ev li,.one{break-inside:avoid}
