@@ -33,7 +33,7 @@ from killpoint.cli.cluster.target import Target, is_plugin, target_of
 from killpoint.cli.exits import EXITS, Exit, Stop, say
 from killpoint.cli.interrupts import interruptible
 from killpoint.cli.loading import loaded, meant_for
-from killpoint.cli.local import LocalRun, Ran, run_locally
+from killpoint.cli.local import LocalRun, Ran, is_running, run_locally
 from killpoint.cli.options import Context, ForCluster, InCluster, Kubeconfig, Namespace
 from killpoint.cli.output import Format, check_writable, rendered, write
 from killpoint.cli.plan import plan_text, size_text
@@ -44,10 +44,8 @@ from killpoint.core.state import JournalLostError
 from killpoint.core.summarize import JudgedTrial, summarize
 from killpoint.journal.archive import Archive, ArchiveError, run_of_archive
 from killpoint.journal.codec import CodecError
-from killpoint.local.attempts import RunFolder
 from killpoint.local.home import Home
 from killpoint.local.stack import installed_workloads
-from killpoint.local.substrate import is_executed
 from killpoint.local.workers import Mode
 from killpoint.model.experiment import Experiment
 from killpoint.model.findings import Result
@@ -334,10 +332,11 @@ def status(
         print(cluster_commands.status(name, target))  # noqa: T201 - the result
         return Exit.PASS
     home = _home()
-    found = [card for card in cards(home.state / "runs") if name in {None, card.run, card.experiment}]
-    running = {
-        card.run for card in found if card.state != "ended" and is_executed(RunFolder(folder=home.run(card.run)))
-    }
+    known = list(cards(home.state / "runs"))
+    found = [card for card in known if name in {None, card.run, card.experiment}]
+    if known and not found:
+        raise Stop(Exit.INVALID, f"there is no run of {name!r}; `killpoint status` lists those there are")
+    running = {card.run for card in found if card.state != "ended" and is_running(home.run(card.run))}
     print(status_text(found, running))  # noqa: T201 - the result
     return Exit.PASS
 

@@ -22,12 +22,14 @@ from killpoint.databases.dsn import masked
 from killpoint.engine import Engine, Step, World
 from killpoint.journal.archive import archive_of
 from killpoint.journal.postgres import PostgresJournal, migrate, open_run
+from killpoint.local.attempts import RunFolder
 from killpoint.local.errors import LocalError, RunInUse, last_lines
 from killpoint.local.home import Home
 from killpoint.local.locks import FileLock
 from killpoint.local.payments_process import PaymentsProcess
 from killpoint.local.progress import Progress
 from killpoint.local.stack import LocalStack, StackOptions, local_stack
+from killpoint.local.substrate import is_executed
 from killpoint.local.workers import Mode
 from killpoint.local.workloads import Workloads
 from killpoint.model.catalog import Catalog
@@ -39,6 +41,8 @@ CARD_SECONDS = 1.0
 """How often the run's card is written while trials go on."""
 SHOW_SECONDS = 0.1
 """How often progress is counted: passes come faster than anybody reads."""
+COMMAND_LOCK = "command.lock"
+"""In a run's folder: held by the command that works at it, from before anything is prepared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +83,24 @@ async def run_locally(request: LocalRun, show: Show) -> Ran:
         return await _run(request, card, folder, show)
 
 
+def is_running(folder: Path) -> bool:
+    """Whether a command works at a run now: it prepares it, or it executes it."""
+    if is_executed(RunFolder(folder=folder)):
+        return True
+    if not (folder / COMMAND_LOCK).exists():
+        return False
+    lock = FileLock(folder / COMMAND_LOCK)
+    try:
+        return not lock.try_exclusive()
+    finally:
+        lock.close()
+
+
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Before anything is started: another command's payments and passwords are not to be replaced. Raises RunInUse."""
     try:
-        lock = FileLock(folder / "command.lock")
+        lock = FileLock(folder / COMMAND_LOCK)
     except OSError as error:
         message = f"{folder} cannot be written: {error.strerror or error}"
         raise LocalError(message, remedy="Set KILLPOINT_HOME to a folder that you may write to.") from error
@@ -113,8 +130,8 @@ async def _run(request: LocalRun, card: RunCard, folder: Path, show: Show) -> Ra
         own_folder=request.file.parent,
         report=lambda progress: _prepared(show, progress),
     )
+    write_card(folder, card)  # first of all: the same command is to find what is being prepared
     async with local_stack(options) as stack:
-        write_card(folder, card)
         engine = await _engine(request, stack, card)
         async with engine.journal:
             await drive(

@@ -10,7 +10,7 @@ import pytest
 from killpoint.api.expectations import rules_of
 from killpoint.api.load import from_fields
 from killpoint.cli.cluster import run as running
-from killpoint.cli.cluster.follow import ACCEPT_SECONDS_MAX, OUTAGE_SECONDS_MAX, QUIET_SECONDS
+from killpoint.cli.cluster.follow import ACCEPT_SECONDS_MAX, GOES_ON_SECONDS, OUTAGE_SECONDS_MAX, QUIET_SECONDS
 from killpoint.cli.cluster.run import ClusterRun, run_in_cluster
 from killpoint.cli.exits import Exit, Stop
 from killpoint.core.summarize import summarize
@@ -81,6 +81,28 @@ def test_what_it_waits_for_is_said_once_and_that_it_goes_on() -> None:
     assert seen.lines[1:] == [
         "Queued: it waits for others to end",
         "PaymentsAway: payments does not answer",
+        "it goes on",
+    ]
+
+
+def test_pods_that_wait_for_the_same_are_told_of_once_however_often_they_are_made() -> None:
+    over = finished()
+    takes = [
+        standing(
+            "PodsWaiting", message=f"pod team/take-{take}: image x:1 cannot be had ({state}). The cluster says: {take}"
+        )
+        for take in (1, 2, 3)
+        for state in ("ErrImagePull", "ImagePullBackOff")
+    ]
+    between = [standing("Running")] * int(GOES_ON_SECONDS - 5)
+    other = standing("PodsWaiting", message="pod team/take-4 has no node")
+    well = [standing("Running")] * int(GOES_ON_SECONDS + 5)
+    told = [*takes[:2], *between, *takes[2:4], *between, *takes[4:], other, *well, over.status]
+    seen = Seen()
+    asyncio.run(run(Memory(told, evidence=over.evidence), seen=seen))
+    assert seen.lines[1:] == [
+        "PodsWaiting: pod team/take-1: image x:1 cannot be had (ErrImagePull). The cluster says: 1",
+        "PodsWaiting: pod team/take-4 has no node",
         "it goes on",
     ]
 

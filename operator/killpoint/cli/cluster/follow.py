@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -30,6 +31,12 @@ QUIET_SECONDS = 120.0
 """After so long without any news, people are told that there is none."""
 ORDINARY = frozenset({"Running", ""})
 """Where an experiment stands when all is well: the progress says enough."""
+STARTING = "PodsWaiting"
+GOES_ON_SECONDS = 30.0
+"""How long none waits until that is over: a trial that is taken again is told of anew after a while, as the first."""
+POD = re.compile(r"\bpod \S+")
+STATE = re.compile(r" \([A-Z]\w+\)")
+QUOTES = " The cluster says: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,9 @@ class _News:
         self._since = now
         self._status: Document = {}
         self._standing = ""
+        self._told = ""
+        """The gist of what it was last said to wait for; empty once it was said to go on."""
+        self._well_since: float | None = None
 
     def see(self, body: Document, now: float) -> None:
         status = status_of(body)
@@ -64,10 +74,29 @@ class _News:
         if count is not None:
             self._show.trials(count)
         reason, message = standing_of(body)
-        words = "" if reason in ORDINARY else f"{reason}: {message}" if message else reason
-        if words != self._standing:
-            self._standing = words
-            self._show.prepare(words or "it goes on")
+        if reason in ORDINARY:
+            self._is_well(now)
+        else:
+            self._waits(reason, message)
+
+    def _waits(self, reason: str, message: str) -> None:
+        self._standing, self._well_since = reason, None
+        gist = f"{reason}: {_gist(message)}"
+        if gist != self._told:
+            self._told = gist
+            self._show.prepare(f"{reason}: {message}" if message else reason)
+
+    def _is_well(self, now: float) -> None:
+        self._well_since = now if self._well_since is None else self._well_since
+        pause = GOES_ON_SECONDS if self._standing == STARTING else 0.0
+        if self._told and now - self._well_since >= pause:
+            self._told = ""
+            self._show.prepare("it goes on")
+
+
+def _gist(message: str) -> str:
+    """A message without what differs from one pod to the next, and from one state of a pull to the next."""
+    return STATE.sub("", POD.sub("pod", message.partition(QUOTES)[0]))
 
 
 async def follow(experiments: Experiments, applied: Document, show: Show, passing: Time) -> Document:
