@@ -30,11 +30,11 @@ from killpoint.cli.archive import EVIDENCE_FILE, RunCard, cards, read_archive
 from killpoint.cli.choose import filtered, replayed
 from killpoint.cli.cluster import commands as cluster_commands
 from killpoint.cli.cluster.target import Target, is_plugin, target_of
-from killpoint.cli.exits import EXITS, Exit, Stop, say
+from killpoint.cli.exits import EXITS, Exit, Stop, say, usage_text
 from killpoint.cli.interrupts import interruptible
 from killpoint.cli.loading import loaded, meant_for
 from killpoint.cli.local import LocalRun, Ran, is_running, run_locally
-from killpoint.cli.options import Context, ForCluster, InCluster, Kubeconfig, Namespace
+from killpoint.cli.options import Context, ForCluster, InCluster, Kubeconfig, Namespace, OfCluster
 from killpoint.cli.output import Format, check_writable, rendered, write
 from killpoint.cli.plan import plan_text, size_text
 from killpoint.cli.progress import shown
@@ -63,6 +63,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 ExperimentFile = Annotated[
@@ -127,7 +128,7 @@ def run_command(command: Callable[[], object]) -> int:
         return Exit.NOT_EXECUTED
     except typer.TyperException as error:
         called = "kubectl killpoint" if is_plugin() else "killpoint"
-        say(f"{error}\n`{called} --help` lists the commands, `{called} COMMAND --help` their options.")
+        say(f"{usage_text(error)}\n`{called} --help` lists the commands, `{called} COMMAND --help` their options.")
         return Exit.INVALID
     except (KeyboardInterrupt, typer.Abort):
         say("interrupted")
@@ -242,7 +243,7 @@ def report(
         Path | None, typer.Option("--to", help="Write to this file instead of stdout.", show_default=False)
     ] = None,
     report: Report = None,
-    cluster: InCluster = False,
+    cluster: OfCluster = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -268,7 +269,7 @@ def judge(
         Path | None, typer.Option("--evidence", help="A file of evidence instead.", show_default=False)
     ] = None,
     output: Output = Format.TABLE,
-    cluster: InCluster = False,
+    cluster: OfCluster = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -297,7 +298,7 @@ def replay(
     report: Report = None,
     dsn: Dsn = None,
     mode: ModeOption = Mode.AUTO,
-    cluster: InCluster = False,
+    cluster: OfCluster = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -321,7 +322,7 @@ def status(
         str | None, typer.Argument(help="Only this experiment, or the run of this id; all if left out.")
     ] = None,
     *,
-    cluster: InCluster = False,
+    cluster: OfCluster = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,

@@ -79,8 +79,10 @@ def _card(path: Path) -> RunCard | None:
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArchiveError(f"{path} cannot be read: {error}") from error
+    except OSError as error:
+        raise ArchiveError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise ArchiveError(f"{path} is no evidence: it is not UTF-8") from error
 
 
 def _write(path: Path, text: str) -> None:

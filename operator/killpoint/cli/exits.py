@@ -36,6 +36,12 @@ class Stop(Exception):
         self.code = code
 
 
+def usage_text(error: Exception) -> str:
+    """What is wrong with a command line, with the option that it is about: the error's own text names none."""
+    told = getattr(error, "format_message", None)
+    return str(told() if callable(told) else error).replace("Value error, ", "")
+
+
 def say(message: str) -> None:
     """A sentence for people, on stderr: stdout is for results."""
     print(message, file=sys.stderr, flush=True)  # noqa: T201 - this is the one place that prints to stderr

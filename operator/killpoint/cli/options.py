@@ -10,7 +10,15 @@ import typer
 InCluster = Annotated[
     bool,
     typer.Option(
-        "--cluster", help="In a cluster, as an operator there runs it. So it is with the three options below, too."
+        "--cluster",
+        help="In a cluster, by the operator there. Each of --namespace, --context and --kubeconfig says so, too.",
+    ),
+]
+OfCluster = Annotated[
+    bool,
+    typer.Option(
+        "--cluster",
+        help="Experiments of a cluster, not runs of this machine. --namespace, --context and --kubeconfig say so, too.",
     ),
 ]
 ForCluster = Annotated[

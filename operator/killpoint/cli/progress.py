@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from killpoint.engine import Step
+from killpoint.report.words import count as in_number
 
 PLAIN_SECONDS = 5.0
 """How often a line is printed where no bar can be drawn."""
@@ -127,14 +128,18 @@ class BarShow:
             self._task,
             total=count.trials,
             completed=count.judged,
-            description=f"{count.kills} kills confirmed{retried}",
+            description=f"{_kills(count)}{retried}",
             left=left,
         )
 
 
 def _words(count: Count) -> str:
     retried = f", {count.retries} retried" if count.retries else ""
-    return f"{count.judged} of {count.trials} trials, {count.kills} kills confirmed{retried}"
+    return f"{count.judged} of {in_number(count.trials, 'trial')}, {_kills(count)}{retried}"
+
+
+def _kills(count: Count) -> str:
+    return f"{in_number(count.kills, 'kill')} confirmed"
 
 
 @contextmanager

@@ -95,14 +95,15 @@ def test_pods_that_wait_for_the_same_are_told_of_once_however_often_they_are_mad
         for state in ("ErrImagePull", "ImagePullBackOff")
     ]
     between = [standing("Running")] * int(GOES_ON_SECONDS - 5)
-    other = standing("PodsWaiting", message="pod team/take-4 has no node")
+    other = standing("PodsWaiting", message="pod team/take-4 has no node (2 more wait)")
+    fewer = standing("PodsWaiting", message="pod team/take-5 has no node (1 more wait)")
     well = [standing("Running")] * int(GOES_ON_SECONDS + 5)
-    told = [*takes[:2], *between, *takes[2:4], *between, *takes[4:], other, *well, over.status]
+    told = [*takes[:2], *between, *takes[2:4], *between, *takes[4:], other, fewer, *well, over.status]
     seen = Seen()
     asyncio.run(run(Memory(told, evidence=over.evidence), seen=seen))
     assert seen.lines[1:] == [
         "PodsWaiting: pod team/take-1: image x:1 cannot be had (ErrImagePull). The cluster says: 1",
-        "PodsWaiting: pod team/take-4 has no node",
+        "PodsWaiting: pod team/take-4 has no node (2 more wait)",
         "it goes on",
     ]
 

@@ -134,6 +134,7 @@ def test_options_that_mean_nothing_are_refused(
         ((403, "crashexperiments is forbidden"), "PATCH /apis/x", Exit.NOT_EXECUTED, "Ask for get, list, create"),
         ((403, "services/proxy is forbidden"), PROXY, Exit.NOT_EXECUTED, "evidence-reader"),
         ((404, 'namespaces "team" not found'), "PATCH /apis/x", Exit.INVALID, "kubectl create namespace team"),
+        ((404, 'services "k" not found'), PROXY, Exit.NOT_EXECUTED, "`helm install` under the same release name"),
         ((404, "no evidence is kept of it"), PROXY, Exit.NOT_EXECUTED, "404 no evidence is kept of it"),
         ((404, "could not find the resource"), "GET /apis/x", Exit.NOT_EXECUTED, "Is killpoint installed"),
         ((422, "spec is invalid"), "PATCH /apis/x", Exit.INVALID, "refuses the experiment: spec is invalid"),

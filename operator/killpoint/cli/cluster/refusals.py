@@ -20,7 +20,14 @@ def stop_for(answer: Answer, request: str, namespace: str) -> Stop:
     if answer.code == _FORBIDDEN:
         remedy = f"Ask for get, list, create, patch and delete of crashexperiments.killpoint.dev in {namespace}."
         return Stop(Exit.NOT_EXECUTED, f"the API server does not allow it: {said}\n{remedy}")
-    if answer.code == _GONE and "namespaces" in said:
+    if answer.code == _GONE and proxied and said.startswith("services "):
+        # The API server's own words: no such Service. What the operator says of evidence is another 404.
+        remedy = (
+            "Its operator was uninstalled. `helm install` under the same release name and in the same namespace brings"
+            " the evidence back, where Postgres' volume, or the Postgres of your own, is still there."
+        )
+        return Stop(Exit.NOT_EXECUTED, f"nobody is there to hand out the evidence: {said}\n{remedy}")
+    if answer.code == _GONE and not proxied and "namespaces" in said:
         return Stop(Exit.INVALID, f"there is no namespace {namespace}: kubectl create namespace {namespace}")
     if answer.code == _GONE and not proxied:
         return Stop(Exit.NOT_EXECUTED, f"the cluster has no such thing: {said}\nIs killpoint installed in it?")
