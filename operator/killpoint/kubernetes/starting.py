@@ -20,8 +20,8 @@ def why_not_started(pod: Mapping[str, Any]) -> str:
     if unscheduled is not None and unscheduled.get("status") == "False":
         said = quoted(unscheduled.get("message") or unscheduled.get("reason"))
         return (
-            f"{called} has no node. Lower what the worker asks for, or add a node that can take it."
-            f" The cluster says: {said}"
+            f"{called} has no node. Lower what the worker asks for (resources, nodeSelector), tolerate the taint"
+            f" (tolerations), or add a node that can take it. The cluster says: {said}"
         )
     statuses = pod.get("status", {}).get("containerStatuses") or ()
     worker: Mapping[str, Any] = next((one for one in statuses if one.get("name") == names.CONTAINER), {})
