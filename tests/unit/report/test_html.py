@@ -11,9 +11,10 @@ import pytest
 
 from killpoint.model.cells import Kill
 from killpoint.model.findings import Result
-from killpoint.model.summary import ExperimentSummary
+from killpoint.model.summary import CellSummary, ExperimentSummary
 from killpoint.report import html
 from killpoint.report.html.styles import STYLES
+from killpoint.report.html.timeline import timeline
 from killpoint.report.html.trials import DRAWN_MAX, TRIALS_MAX
 from tests.unit.report import builders
 from tests.unit.report.pages import Page, read
@@ -210,6 +211,50 @@ def test_on_paper_a_table_that_scrolls_on_a_screen_shows_all_of_itself() -> None
     assert 1060 < 2 * widths[0] - 100 < widths[1] < 2 * widths[0]
     assert ".sc{overflow:visible" in on_paper
     assert ".mx.wd{zoom:min(1,calc(1060/var(--w)))}" in on_paper
+
+
+def _drawn(cell: CellSummary) -> tuple[float, str]:
+    """The width of the first panel of a cell's first trial, in parts of the whole; and the panel."""
+    drawing = timeline(cell.trials[0].evidence)
+    shares = re.findall(r"([\d.]+)fr", drawing)
+    return float(shares[0]) / sum(map(float, shares)), drawing.partition("</svg><div")[0]
+
+
+def _quick(cell: CellSummary) -> CellSummary:
+    """The same, with a first attempt that takes a twentieth of the time: a panel as narrow as they come."""
+    record = cell.trials[0]
+    first, second = record.evidence.attempts
+    assert first.end is not None
+    killed = first.end.at_ms
+
+    def moved(at_ms: int) -> int:
+        return killed - (killed - at_ms) // 20 if at_ms < killed else at_ms
+
+    points = tuple(replace(p, at_ms=None if p.at_ms is None else moved(p.at_ms)) for p in first.end.points)
+    end = replace(first.end, points=points, started_ms=moved(first.end.started_ms or first.intended_ms))
+    ledger = record.evidence.ledger
+    assert ledger is not None
+    effects = tuple(replace(effect, at_ms=moved(effect.at_ms)) for effect in ledger.effects)
+    evidence = replace(
+        record.evidence,
+        attempts=(replace(first, intended_ms=moved(first.intended_ms), end=end), second),
+        ledger=replace(ledger, effects=effects, requests=()),
+    )
+    return replace(cell, trials=(replace(record, evidence=evidence), *cell.trials[1:]))
+
+
+def test_words_of_a_time_line_stay_in_their_panel_however_narrow_it_is() -> None:
+    usual = builders.cell(setup="langgraph", key="none", kill=builders.KILLS[1])
+    share, wide = _drawn(usual)
+    assert share > 0.3
+    assert "SIGKILL at charge.after" in wide
+    share, narrow = _drawn(_quick(usual))
+    assert share == pytest.approx(0.2, abs=0.02)
+    assert ">SIGKILL<" in narrow
+    middle, anchor = re.findall(r'<text x="([\d.]+)%"[^>]* text-anchor="(\w+)"><tspan class="b">charge 1', narrow)[0]
+    half = len("charge 1 49.00 EUR, no key") * 6.6 / 2 / (share * 996) * 100
+    assert anchor == "middle"
+    assert half <= float(middle) <= 100 - half
 
 
 def _luminance(color: str) -> float:

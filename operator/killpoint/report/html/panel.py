@@ -13,6 +13,9 @@ TOP = 50
 NAME_ABOVE = 36
 """How far above its lane a lane's name stands: above the row of what happens on it."""
 PHONE_PIXELS = 340
+CHARACTER_PIXELS = 7.2
+"""The width of a character, bold ones among them."""
+BESIDE_PIXELS = 6
 TICKS = (1, 2, 5)
 
 
@@ -28,6 +31,11 @@ class Panel:
     def x(self, at_ms: float) -> float:
         """A moment in percent of the panel's width."""
         return round(min(max(self.stretch.place(at_ms), 0.0), 1.0) * 100, 2)
+
+    @property
+    def least(self) -> float:
+        """Its width where it is narrowest: on a page, or on a phone, where every panel is as wide as that."""
+        return min(self.pixels, PHONE_PIXELS)
 
     @property
     def payments(self) -> int:
@@ -54,8 +62,11 @@ def axis(panel: Panel) -> Iterator[Html]:
         x = panel.x(tick + panel.span.origin_ms)
         yield svg("line", x1=f"{x}%", x2=f"{x}%", y1=y, y2=y + 5, cls="ax")
         digits = 3 if step < 10 else 2  # noqa: PLR2004 (below ten milliseconds a hundredth of a second hides the step)
-        anchor = "start" if x < 4 else "end" if x > 96 else "middle"  # noqa: PLR2004 (at the rim, words turn inwards)
-        yield words_at(f"{tick / 1000:.{digits}f}{' s' if first else ''}", f"{x}%", y + 18, anchor=anchor, cls="mu")
+        words = f"{tick / 1000:.{digits}f}{' s' if first else ''}"
+        half = len(words) * CHARACTER_PIXELS / 2 / panel.least * 100
+        # At the rim, words turn inwards.
+        anchor = "start" if x < half else "end" if x > 100 - half else "middle"
+        yield words_at(words, f"{x}%", y + 18, anchor=anchor, cls="mu")
         first = False
         tick += step
 
@@ -74,7 +85,20 @@ def words_at(words: str, x: str, y: float, *, anchor: str, cls: str | None = Non
     return svg("text", words, x=x, y=y, text_anchor=anchor, cls=cls)
 
 
-def beside(words: str, x: float, y: float, *, cls: str | None = None) -> Html:
-    """Words at a place, turned inwards so that they do not leave the panel."""
+def beside(panel: Panel, words: tuple[str, ...], x: float, y: float, *, cls: str | None = None) -> Html:
+    """Words at a place, on the side with more room. ``words``: from long to short; the first that fits there is said.
+
+    The last one is said in any case.
+    """
     right = x > 50  # noqa: PLR2004 (the middle)
-    return svg("text", words, x=f"{x}%", dx=-6 if right else 6, y=y, text_anchor="end" if right else "start", cls=cls)
+    room = max(x, 100 - x) / 100 * panel.least - BESIDE_PIXELS
+    fitting = next((one for one in words if len(one) * CHARACTER_PIXELS <= room), words[-1])
+    return svg(
+        "text",
+        fitting,
+        x=f"{x}%",
+        dx=-BESIDE_PIXELS if right else BESIDE_PIXELS,
+        y=y,
+        text_anchor="end" if right else "start",
+        cls=cls,
+    )

@@ -145,6 +145,7 @@ TRIAL = """
 .fd,.rs{font-size:13px;margin-top:6px}
 .tg{display:grid;grid-template-columns:var(--tg);margin-top:18px}
 .tl{display:block;overflow:visible}
+.tl .lb{paint-order:stroke;stroke:var(--bg);stroke-width:5px;stroke-linejoin:round}
 .idle{stroke:var(--ln2);stroke-dasharray:2 4}
 .live{stroke:var(--nn);stroke-width:1.5}
 .pt{stroke:var(--nn)}

@@ -7,12 +7,22 @@ from dataclasses import dataclass
 
 from killpoint.model.evidence import Effect, Request, RequestOutcome, TrialEvidence
 from killpoint.report.html.markup import NOTHING, Html, el, svg
-from killpoint.report.html.panel import LANE, NAME_ABOVE, PHONE_PIXELS, TOP, Panel, axis, beside, words_at
+from killpoint.report.html.panel import (
+    CHARACTER_PIXELS,
+    LANE,
+    NAME_ABOVE,
+    PHONE_PIXELS,
+    TOP,
+    Panel,
+    axis,
+    beside,
+    words_at,
+)
 from killpoint.report.span import Lane, Passing, Span, Stretch, span_of
 from killpoint.report.words import count, duration, money, shorten
 
-PAGE_PIXELS = 1040
-CHARACTER_PIXELS = 6.6
+PAGE_PIXELS = 1080
+GAP_PIXELS = 84
 SHARE_MIN = 0.2
 """The least part of the width that a stretch gets, however short it is."""
 KEY_CHARACTERS = 10
@@ -26,13 +36,14 @@ def timeline(evidence: TrialEvidence) -> Html:
     if span is None:
         return el("p", "No time line: nothing of this trial carries a time.", cls="mu")
     shares = _shares(span.stretches)
+    pixels = PAGE_PIXELS - GAP_PIXELS * (len(shares) - 1)
     parts: list[Html] = []
     for index, (stretch, share) in enumerate(zip(span.stretches, shares, strict=True)):
         if index:
             parts.append(_gap(span, span.stretches[index - 1], stretch))
-        panel = Panel(span=span, stretch=stretch, pixels=share * PAGE_PIXELS, first=index == 0)
+        panel = Panel(span=span, stretch=stretch, pixels=share * pixels, first=index == 0)
         parts.append(_panel(panel))
-    columns = " 84px ".join(f"{share:.3f}fr" for share in shares)
+    columns = f" {GAP_PIXELS}px ".join(f"{share:.3f}fr" for share in shares)
     drawing = el("div", *parts, cls="tg", style=f"--tg:{columns}")
     return Html(drawing + _left_out(span))
 
@@ -147,12 +158,12 @@ def _end(panel: Panel, lane: Lane, y: int) -> Iterator[Html]:
         yield svg("line", x1=f"{at}%", x2=f"{at}%", y1=y - 20, y2=y + 20, cls="kl")
         cross = svg("path", d="M-6-6L6 6M6-6L-6 6", cls="kx2")
         yield svg("svg", cross, x=f"{at}%", y=y, overflow="visible")
-        said = f"SIGKILL at {last.spec}" if last is not None else "SIGKILL"
-        yield beside(said, at, y - 22, cls="b")
+        said = (f"SIGKILL at {last.spec}", "SIGKILL") if last is not None else ("SIGKILL",)
+        yield beside(panel, said, at, y - 22, cls="b")
         return
     at = panel.x(lane.ended_ms or 0)
     yield svg("circle", cx=f"{at}%", cy=y, r=3.5, cls="end")
-    yield beside(lane.said, at, y - 18, cls="b" if lane.said == "failed" else None)
+    yield beside(panel, (lane.said,), at, y - 18, cls="b" if lane.said == "failed" else None)
 
 
 def _named(panel: Panel, lane: Lane, inside: list[Passing], y: int) -> Iterator[Html]:
@@ -202,23 +213,24 @@ def _effect_class(span: Span, effect: Effect) -> str:
 
 
 def _labels(panel: Panel, y: int) -> Iterator[Html]:
-    """What each effect is, in two rows so that neighbours do not run into each other."""
+    """What each effect is, below it as far as the panel reaches; in two rows, so that neighbours do not collide."""
     ends = [-100.0, -100.0]
     told = sorted(_told(panel), key=lambda pair: pair[0])
     for at_ms, name, said in told:
         x = panel.x(at_ms)
-        most = max(int(panel.pixels / CHARACTER_PIXELS), 1)
-        strong = shorten(name, most)
+        strong = shorten(name, max(int(panel.least / CHARACTER_PIXELS), 1))
+        most = int(panel.pixels / CHARACTER_PIXELS)
         words = shorten(said, most - len(strong) - 1) if most > len(strong) + LABEL_MIN else ""
         whole = f"{strong} {words}".strip()
-        half = len(whole) * CHARACTER_PIXELS / 2 / panel.pixels * 100
-        anchor, left = ("start", x) if x < half else ("end", x - 2 * half) if x > 100 - half else ("middle", x - half)
-        row = 0 if left > ends[0] + 1 else 1
-        ends[row] = left + 2 * half
-        shift = {"start": -6, "end": 6}.get(anchor, 0)
+        # A phone shows the strong words alone, on a panel that may be wider or narrower than the page's.
+        halves = (len(whole) / 2 / panel.pixels, len(strong) / 2 / PHONE_PIXELS)
+        half = min(max(halves) * CHARACTER_PIXELS * 100, 50)
+        middle = round(min(max(x, half), 100 - half), 2)
+        row = 0 if middle - half > ends[0] + 1 else 1
+        ends[row] = middle + half
         bold = svg("tspan", strong, cls="b")
         more = svg("tspan", f" {words}", cls="dk") if words else NOTHING
-        yield svg("text", bold, more, x=f"{x}%", dx=shift, y=y + 22 + 16 * row, text_anchor=anchor)
+        yield svg("text", bold, more, x=f"{middle}%", y=y + 22 + 16 * row, text_anchor="middle")
 
 
 def _told(panel: Panel) -> Iterator[tuple[float, str, str]]:
