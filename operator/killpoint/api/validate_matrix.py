@@ -127,9 +127,16 @@ def _word_problems(block: Block, parts: Sequence[Part]) -> Iterator[Problem]:
     for supports in zip(*(part.words for part in parts), strict=True):
         axis = supports[0].axis
         supported = tuple(dict.fromkeys(word for support in supports for word in support.possible))
+        given = axis in block.axes.model_fields_set
         for number, word in enumerate(supports[0].wanted if axis not in block.inherited else ()):
-            if word not in supported:
+            if word in supported:
+                continue
+            if given:
                 yield unsupported(f"{block.path}.{axis}[{number}]", word, supported)
+            else:
+                message = f'Unsupported value: "{word}", the default of {axis}: supported values: {quoted(supported)}'
+                suggestion = f"add {axis}: [{supported[0]}]" if supported else None
+                yield Problem(path=f"{block.path}.{axis}[{number}]", message=message, suggestion=suggestion)
 
 
 def _empty_axes(part: Part, parts: Sequence[Part]) -> Iterator[Problem]:

@@ -54,6 +54,20 @@ def test_each_mistake_gets_one_clear_message_at_its_place(bad: Bad) -> None:
             assert problem.position == Position(line=line, column=column), said
 
 
+def test_a_default_that_a_setup_lacks_is_said_to_be_one_and_what_to_add() -> None:
+    default = "matrix: {setup: [shell], kill: [{at: [charge.after]}]}\n"
+    (problem,) = problems_in(document(default))
+    assert (problem.message, problem.suggestion) == (
+        'Unsupported value: "postgres", the default of store: supported values: "volume"',
+        "add store: [volume]",
+    )
+    (problem,) = problems_in(document(default.replace("kill:", "store: [postgres], kill:")))
+    assert (problem.message, problem.suggestion) == (
+        'Unsupported value: "postgres": supported values: "volume"',
+        "use one of these",
+    )
+
+
 def test_problems_are_in_the_order_of_the_text() -> None:
     problems = problems_in(document("trials: 0\nseed: -1\nmatrix: {key: [x], setup: [y]}\n"))
     assert [problem.path for problem in problems] == [
