@@ -319,7 +319,7 @@ def test_a_pod_being_deleted_is_alive_until_its_container_is_dead() -> None:
                     ]
                 },
             ),
-            "tolerate the taint (tolerations), or add a node that can take it. The cluster says: 0/1 nodes are available",
+            "tolerate the taint (tolerations), or add a node that can take it. The cluster says: 0/1 nodes",
         ),
         (pod({"waiting": {"reason": "ContainerCreating"}}), "is still being made on node node-1"),
         (pod({"waiting": {"reason": "PodInitializing"}}), "is still being made on node node-1"),
