@@ -38,6 +38,8 @@ POLL_SECONDS = 0.25
 """How long a driver may wait when nothing wakes it: deadlines and settling are looked at this often."""
 WAITING_SECONDS = 20.0
 """How long an attempt may take to start before it is told of: to make a container takes a moment everywhere."""
+REFUSED_SECONDS = 5.0
+"""The same where a first try to start it has failed: a second one, at once, may do."""
 AUDIT_RUNS = 200
 """How many runs are asked for in one request of the last audit."""
 
@@ -352,9 +354,14 @@ def _batches(trials: Sequence[TrialId], most: int) -> Iterator[Sequence[TrialId]
 def _waiting(situation: Situation) -> tuple[str, ...]:
     """What attempts wait for that were asked for a while ago and have not started."""
     asked = {of.id: of.intended_ms for trial in situation.state.open.values() for of in trial.running}
-    until_ms = situation.observed.now_ms - WAITING_SECONDS * 1000
-    observed = situation.observed.attempts.items()
-    return tuple(seen.waits for of, seen in observed if seen.waits and of in asked and asked[of] <= until_ms)
+    now_ms = situation.observed.now_ms
+    return tuple(
+        seen.waits
+        for of, seen in situation.observed.attempts.items()
+        if seen.waits
+        and of in asked
+        and now_ms - asked[of] >= 1000 * (REFUSED_SECONDS if seen.refused else WAITING_SECONDS)
+    )
 
 
 def _server(incarnation: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, assert_never
 from killpoint.core.contract import Reading, read_termination
 from killpoint.core.points import OWN_EXIT
 from killpoint.kubernetes import names
-from killpoint.kubernetes.starting import why_not_started
+from killpoint.kubernetes.starting import is_refused, why_not_started
 from killpoint.kubernetes.wording import quoted
 from killpoint.model.cells import AttemptId, Method
 from killpoint.model.evidence import AttemptEnd, EndReason
@@ -64,7 +64,7 @@ def observation_of(pod: Pod, attempt: AttemptId, *, now_ms: int) -> Observation:
     """
     match state_of(pod, attempt, now_ms=now_ms):
         case Starting(why=why):
-            return Observation(attempt=attempt, waits=why)
+            return Observation(attempt=attempt, waits=why, refused=is_refused(pod))
         case Running(started_ms=started_ms):
             return Observation(attempt=attempt, started_ms=started_ms, lines=1)
         case Ended(end=end):

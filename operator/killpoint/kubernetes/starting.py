@@ -46,6 +46,14 @@ def why_not_started(pod: Mapping[str, Any]) -> str:
     )
 
 
+def is_refused(pod: Mapping[str, Any]) -> bool:
+    """Whether its node has tried to start the worker, and could not."""
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    worker: Mapping[str, Any] = next((one for one in statuses if one.get("name") == names.CONTAINER), {})
+    waiting = (worker.get("state") or {}).get("waiting") or {}
+    return str(waiting.get("reason") or "") not in _ON_ITS_WAY
+
+
 def _condition(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     conditions = pod.get("status", {}).get("conditions") or ()
     found: Mapping[str, Any] | None = next((one for one in conditions if one.get("type") == kind), None)

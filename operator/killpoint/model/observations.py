@@ -23,6 +23,8 @@ class Observation:
     """Lines in its termination log so far, the header included."""
     waits: str | None = None
     """What its start waits for, in words; None where it has started."""
+    refused: bool = False
+    """Whether a first try to start it has failed already: what it waits for is no matter of a moment."""
     end: AttemptEnd | None = None
     """None while it lives."""
     made: bool = True

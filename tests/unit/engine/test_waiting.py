@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from killpoint.engine import WAITING_SECONDS, Step
+from killpoint.engine import REFUSED_SECONDS, WAITING_SECONDS, Step
 from tests.unit.engine.world import Flaw, Sim, cell, experiment
 
 
@@ -42,3 +42,11 @@ def test_nothing_is_told_of_attempts_that_have_started() -> None:
     sim = waiting()
     sim.substrate.flaw = lambda _: Flaw.HANGS
     assert steps_after(sim, WAITING_SECONDS).waiting == ()
+
+
+def test_a_start_that_has_failed_once_is_told_of_sooner() -> None:
+    sim = waiting()
+    sim.substrate.flaw = lambda _: Flaw.REFUSED
+    assert steps_after(sim, REFUSED_SECONDS / 2).waiting == ()
+    assert len(steps_after(sim, REFUSED_SECONDS).waiting) == 1
+    assert steps_after(waiting(), REFUSED_SECONDS).waiting == ()

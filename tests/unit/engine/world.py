@@ -55,6 +55,8 @@ class Flaw(Enum):
     HANGS = auto()
     WAITS = auto()
     """Does not start at all."""
+    REFUSED = auto()
+    """The same, and a first try has failed."""
     RUBBISH = auto()
     VANISHES = auto()
     RECORDS_NOTHING = auto()
@@ -230,8 +232,9 @@ class FakeSubstrate:
         if flaw is Flaw.VANISHES:
             end = AttemptEnd(reason=EndReason.VANISHED, at_ms=self.clock.now())
             return Observation(attempt=launch.attempt, end=end)
-        if flaw is Flaw.WAITS:
-            return Observation(attempt=launch.attempt, waits=f"pod of {launch.attempt} has no node")
+        if flaw in {Flaw.WAITS, Flaw.REFUSED}:
+            waits = f"pod of {launch.attempt} has no node"
+            return Observation(attempt=launch.attempt, waits=waits, refused=flaw is Flaw.REFUSED)
         if flaw is Flaw.HANGS:
             return Observation(attempt=launch.attempt, lines=1, started_ms=self.clock.now())
         if launch.attempt.role is Role.INSPECTOR:

@@ -337,6 +337,13 @@ def test_what_a_pod_waits_for_is_said_with_the_name_of_what_is_at_fault(shown: d
     assert observation_of(shown, ATTEMPT, now_ms=NOW_MS).lines == 0
 
 
+@pytest.mark.parametrize(
+    ("reason", "refused"), [("ErrImagePull", True), ("RunContainerError", True), ("ContainerCreating", False)]
+)
+def test_a_first_try_that_failed_is_told_from_a_start_that_takes_a_moment(reason: str, refused: bool) -> None:  # noqa: FBT001
+    assert observation_of(pod({"waiting": {"reason": reason}}), ATTEMPT, now_ms=NOW_MS).refused is refused
+
+
 def test_an_image_that_cannot_be_had_is_told_of_with_the_secrets_to_pull_it_with() -> None:
     """A kubelet goes on without one that is missing; the pod says so nowhere."""
     shown = pod({"waiting": {"reason": "ErrImagePull", "message": "denied"}})
