@@ -26,12 +26,13 @@ help: ## List the targets
 env: $(VENV)/.installed ## Make or refresh .venv
 
 # Three stamps: pip and uv, then what the lock pins, then our own projects on top.
+# A Python that CrewAI takes (3.13 at most) goes before any newer one, with which all but its setups run.
 $(VENV)/.bootstrapped: requirements-bootstrap.lock
-	@python=; for candidate in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
-	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-	    python=$$candidate; break; \
+	@python=; for below in 3,14 4,0; do for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.14); do \
+	  if "$$candidate" -c "import sys; sys.exit(not (3, 11) <= sys.version_info < ($$below))" 2>/dev/null; then \
+	    python=$$candidate; break 2; \
 	  fi; \
-	done; \
+	done; done; \
 	if [ -z "$$python" ]; then \
 	  echo "killpoint needs Python 3.11 or newer, and none was found: install one, or name it: make PYTHON=/path/to/python3" >&2; \
 	  exit 1; \
