@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from killpoint.api.conditions import Standing
 from killpoint.api.v1alpha1.status import Report
@@ -28,7 +29,6 @@ from killpoint.controller.writer import ObjectGoneError, StatusWriter
 from killpoint.engine import Step
 from killpoint.kubernetes.client import ApiRefused
 from killpoint.model.cells import AttemptId
-from killpoint.model.summary import ExperimentSummary
 from killpoint.ports import FencedError
 
 POLL_SECONDS = 1.0
@@ -66,8 +66,6 @@ class Daemon:
         self._order: Order | None = None
         self._generation = -1
         """Of the object that the order was read from."""
-        self._summary: ExperimentSummary | None = None
-        """As it was last seen."""
         self._sequence = 0
         """The journal's number after the last pass."""
         self._shown = -1
@@ -204,17 +202,9 @@ class Daemon:
     async def _give_up(self, end: Verdictless) -> None:
         """End it without a result: what it holds is freed, what was seen of it stays in its status."""
         await self._free()
-        await self._write_last(self._status(ended_by(end, self._seen(), now_ms=self._now_ms()), end.standing))
+        await self._write_last(self._unseen(end.standing, end))
 
     # --- the status --------------------------------------------------------------------------------------------
-
-    def _seen(self) -> ExperimentSummary:
-        """The experiment as it was last seen; with nothing in it where nothing was seen."""
-        if self._summary is not None:
-            return self._summary
-        body = self._body()
-        created = seconds_of(body["metadata"].get("creationTimestamp"))
-        return without_run(self._subject, created_ms=self._now_ms() if created is None else int(created * 1000))
 
     async def _show(self, opened: Session, standing: Standing | None) -> None:
         """Bring the status up to date, if there is something new and it is time for it."""
@@ -224,17 +214,34 @@ class Daemon:
         if same or not self._writer.is_due:
             return
         began = asyncio.get_running_loop().time()
-        self._summary = opened.summary()
+        status = await self._seen(opened, standing)
         self._writer.took(asyncio.get_running_loop().time() - began)
         try:
-            await self._report(standing)
+            await self._write(status)
         except ApiRefused as refused:
             # The run is well. Its last status is written until it is taken, and the trouble comes up there.
             _log.error("experiment %s: its status was refused: %s", self._subject, refused)
         self._shown, self._standing = sequence, standing
 
-    async def _report(self, standing: Standing | None) -> None:
-        status = self._status(self._seen(), standing)
+    async def _seen(self, opened: Session, standing: Standing | None = None, report: Report | None = None) -> Document:
+        """The status of the run as it stands. In a thread: thousands of trials take their time."""
+        made = partial(status_document, generation=generation(self._body()), standing=standing, report=report)
+        return await asyncio.to_thread(lambda: made(opened.summary()))
+
+    def _unseen(self, standing: Standing, end: Verdictless | None = None) -> Document:
+        """The status of an experiment whose run is not looked at, with the figures of the one that is there."""
+        body = self._body()
+        created = seconds_of(body["metadata"].get("creationTimestamp"))
+        created_ms = self._now_ms() if created is None else int(created * 1000)
+        summary = without_run(self._subject, created_ms=created_ms)
+        if end is not None:
+            summary = ended_by(end, summary, now_ms=self._now_ms())
+        return carried(status_document(summary, generation=generation(body), standing=standing), self._writer.known)
+
+    async def _report(self, standing: Standing) -> None:
+        await self._write(self._unseen(standing))
+
+    async def _write(self, status: Document) -> None:
         before = self._writer.known
         self._shown = -1
         if await self._writer.write(status):
@@ -257,8 +264,7 @@ class Daemon:
         report = await self._site.keep_evidence(order, opened)
         await opened.journal.end()
         # Not before: whatever fails above is told of, and a status with a result in it would be the last one.
-        self._summary = opened.summary()
-        await self._write_last(self._status(self._summary, report=report))
+        await self._write_last(await self._seen(opened, report=report))
 
     async def _write_last(self, status: Document) -> None:
         before = self._writer.known
@@ -268,13 +274,6 @@ class Daemon:
     async def _free(self) -> None:
         await self._site.free_children()
         await self._site.drop_database(journal_of(self._body()))
-
-    def _status(
-        self, summary: ExperimentSummary, standing: Standing | None = None, report: Report | None = None
-    ) -> Document:
-        """The status, with the figures of the one that is there where the run itself was not looked at."""
-        status = status_document(summary, generation=generation(self._body()), standing=standing, report=report)
-        return status if self._summary is not None else carried(status, self._writer.known)
 
     async def _tell(self, before: Document | None, status: Document) -> None:
         await tell_change(self._site.objects, self._subject, before=before, now=status, now_ms=self._now_ms())

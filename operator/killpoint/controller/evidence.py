@@ -10,6 +10,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 
 import uvicorn
 from starlette.applications import Starlette
@@ -45,11 +46,11 @@ async def keep_evidence(order: Order, opened: Session, subject: Subject, shared:
 
     Raises DatabaseError and JournalUnavailableError.
     """
-    run = opened.engine.run(thin=True)
+    head = replace(opened.engine.run(thin=True), cells=())
     document = order.document.model_dump(mode="json", by_alias=True)
-    archive = archive_of(run, document=document, provenance=opened.provenance_now())
+    archive = archive_of(head, document=document, provenance=opened.provenance_now())
     parts = encoded(archive, opened.engine.trials())
-    digest = await keep_archive(await shared.journal(), run.journal, parts)
+    digest = await keep_archive(await shared.journal(), head.journal, parts)
     location = location_of(subject, shared.settings)
     return None if location is None else Report(location=location, sha256=digest)
 
