@@ -275,11 +275,11 @@ def judge(
     kubeconfig: Kubeconfig = None,
 ) -> int:
     """Judge stored evidence again, by this killpoint's judges and by the expectations of a file. Runs nothing."""
-    document = loaded(expect).document
+    wanted = name or load_file(expect).metadata.name
     target = target_of(cluster=cluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
-    wanted = name or document.metadata.name
     archive = _archive(wanted, evidence) if target is None else _archive_of(wanted, evidence, target)
-    rules = rules_of(document.spec.expect)
+    where = Where.LOCAL if archive.provenance.substrate == "local" else Where.CLUSTER
+    rules = rules_of(loaded(expect, where).document.spec.expect)
     stored = run_of_archive(archive, rules)
     if rules and not any(rule.matches(cell) for rule in rules for cell, _ in stored.cells):
         raise Stop(Exit.INVALID, f"{expect}: none of its expectations is about a cell of {archive.name}'s evidence")

@@ -96,7 +96,7 @@ def test_pods_that_wait_for_the_same_are_told_of_once_however_often_they_are_mad
     ]
     between = [standing("Running")] * int(GOES_ON_SECONDS - 5)
     other = standing("PodsWaiting", message="pod team/take-4 has no node (2 more wait)")
-    fewer = standing("PodsWaiting", message="pod team/take-5 has no node (1 more wait)")
+    fewer = standing("PodsWaiting", message="pod team/take-5 has no node (take 2 of 3) (1 more wait)")
     well = [standing("Running")] * int(GOES_ON_SECONDS + 5)
     told = [*takes[:2], *between, *takes[2:4], *between, *takes[4:], other, fewer, *well, over.status]
     seen = Seen()

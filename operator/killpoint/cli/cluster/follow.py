@@ -35,7 +35,7 @@ STARTING = "PodsWaiting"
 GOES_ON_SECONDS = 30.0
 """How long none waits until that is over: a trial that is taken again is told of anew after a while, as the first."""
 POD = re.compile(r"\bpod \S+")
-STATE = re.compile(r" \((?:[A-Z]\w+|\d+ more wait)\)")
+STATE = re.compile(r" \((?:[A-Z]\w+|\d+ more wait|take \d+ of \d+)\)")
 QUOTES = " The cluster says: "
 
 
