@@ -54,6 +54,8 @@ from killpoint.ports import FencedError, Impediment, JournalUnavailableError
 
 LOCAL_ONLY = ("dsn", "filter", "keep", "mode")
 """Options of ``run`` that mean nothing in a cluster."""
+AGAIN = "killpoint report"
+"""What shows the last run of this machine once more."""
 INTERRUPTED = "interrupted: nothing is left running. The same command goes on from here."
 
 app = typer.Typer(
@@ -183,7 +185,8 @@ def run(
         _refuse(given, LOCAL_ONLY, "runs on this machine")
         document = loaded(file, Where.CLUSTER).document
         archive = cluster_commands.run(document, target, fresh=fresh, detach=detach)
-        return _finished(_summary(archive), output, report)
+        again = target.within(document.metadata.namespace).command("report", document.metadata.name)
+        return _finished(_summary(archive), output, report, again)
     _refuse(given, ("detach",), "runs in a cluster")
     given_file = loaded(file)
     ran = _run(
@@ -251,8 +254,9 @@ def report(
     """Show a stored run again, or an experiment of a cluster that is over, in any form."""
     target = target_of(cluster=cluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
     summary = _summary(_archive(name, evidence) if target is None else _archive_of(name, evidence, target))
-    _write_report(summary, report)
-    _emit(summary, output, to)
+    again = AGAIN if target is None else target.command("report", name or "")
+    _write_report(summary, report, again)
+    _emit(summary, output, to, again)
     return Exit.PASS
 
 
@@ -395,17 +399,17 @@ def _without_secrets(arguments: list[str]) -> list[str]:
     return kept
 
 
-def _finished(summary: ExperimentSummary, output: Format, report: Path | None) -> int:
+def _finished(summary: ExperimentSummary, output: Format, report: Path | None, again: str = AGAIN) -> int:
     try:
-        _write_report(summary, report)
+        _write_report(summary, report, again)
     finally:  # neither a report that cannot be written nor a closed stdout costs the other
-        _emit(summary, output, None)
+        _emit(summary, output, None, again)
     return EXITS[summary.result or Result.INCONCLUSIVE]
 
 
-def _write_report(summary: ExperimentSummary, report: Path | None) -> None:
+def _write_report(summary: ExperimentSummary, report: Path | None, again: str) -> None:
     if report is not None:
-        write(report, rendered(summary, Format.HTML))
+        write(report, rendered(summary, Format.HTML), again)
         say(f"report: {report}")
 
 
@@ -423,9 +427,9 @@ def _refuse(given: typer.Context, names: Sequence[str], where: str) -> None:
             raise Stop(Exit.INVALID, f"--{name} is for {where}")
 
 
-def _emit(summary: ExperimentSummary, output: Format, to: Path | None) -> None:
+def _emit(summary: ExperimentSummary, output: Format, to: Path | None, again: str = AGAIN) -> None:
     if to is not None:
-        write(to, rendered(summary, output))
+        write(to, rendered(summary, output), again)
         return
     console = Console()
     color = console.is_terminal and not console.no_color
@@ -438,7 +442,7 @@ def _emit(summary: ExperimentSummary, output: Format, to: Path | None) -> None:
         if not isinstance(error, BrokenPipeError):  # a reader that has seen enough is no failure
             reason = error.strerror or str(error)
             raise Stop(
-                Exit.NOT_EXECUTED, f"the results cannot be written: {reason}. `killpoint report` shows them again."
+                Exit.NOT_EXECUTED, f"the results cannot be written: {reason}. `{again}` shows them again."
             ) from error
 
 

@@ -58,13 +58,13 @@ def check_writable(path: Path | None) -> None:
         raise Stop(Exit.INVALID, f"--report {path}: it cannot be written; name another file")
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file that was asked for. Raises Stop with what to do about it."""
+def write(path: Path, text: str, again: str) -> None:
+    """Write a file that was asked for. Raises Stop with what to do about it. ``again``: the command for that."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)
         raise Stop(
             Exit.NOT_EXECUTED,
-            f"{path} cannot be written: {reason}. The evidence is kept: `killpoint report` writes it again.",
+            f"{path} cannot be written: {reason}. The evidence is kept: `{again}` writes it again.",
         ) from error

@@ -9,6 +9,9 @@ import pytest
 from rich.console import Console
 
 from killpoint.cli.app import app, run_command
+from killpoint.cli.cluster.target import Target
+from killpoint.cli.exits import Exit, Stop
+from killpoint.cli.output import write
 from killpoint.cli.progress import Count, PlainShow
 
 
@@ -48,3 +51,9 @@ def test_kills_are_counted_in_words_that_fit(kills: int, words: str) -> None:
     out = io.StringIO()
     PlainShow(Console(file=out)).trials(Count(judged=1, trials=4, kills=kills, retries=0))
     assert f"1 of 4 trials, {words}" in out.getvalue()
+
+
+def test_a_report_that_cannot_be_written_names_the_command_that_writes_it_again(tmp_path: Path) -> None:
+    with pytest.raises(Stop, match="`killpoint report --cluster x --namespace=team` writes it again") as caught:
+        write(tmp_path / "none" / "report.html", "", Target(namespace="team").command("report", "x"))
+    assert caught.value.code == Exit.NOT_EXECUTED
