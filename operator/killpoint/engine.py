@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from killpoint.core.contract import Assigned, assignment_of
-from killpoint.core.decide import Situation, decide, waiting_for_quiet
+from killpoint.core.decide import Situation, decide, spoiled_takes, waiting_for_quiet
 from killpoint.core.discover import discovered
 from killpoint.core.plan import Discovered, Plan, ordered_of, plan, run_of
 from killpoint.core.state import AttemptState, RunState, TrialState, changes, fold
@@ -356,12 +356,18 @@ def _waiting(situation: Situation) -> tuple[str, ...]:
     asked = {of.id: of.intended_ms for trial in situation.state.open.values() for of in trial.running}
     now_ms = situation.observed.now_ms
     return tuple(
-        seen.waits
+        f"{seen.waits}{_take(situation, of.trial)}"
         for of, seen in situation.observed.attempts.items()
         if seen.waits
         and of in asked
         and now_ms - asked[of] >= 1000 * (REFUSED_SECONDS if seen.refused else WAITING_SECONDS)
     )
+
+
+def _take(situation: Situation, trial: TrialId) -> str:
+    """Which of its takes a trial is at, where it is not the first."""
+    number = spoiled_takes(situation.state, trial) + 1
+    return f" (take {number} of {situation.experiment.limits.inconclusive_retries + 1})" if number > 1 else ""
 
 
 def _server(incarnation: str) -> str:

@@ -326,7 +326,7 @@ def _wants_retry(situation: Situation, take: TrialId, cell: Cell) -> bool:
     return (
         judgement is not None
         and (_is_spoiled(situation, judgement, cell) or _is_control_set_apart(situation, take, cell))
-        and _spoiled_takes(situation.state, take) <= situation.experiment.limits.inconclusive_retries
+        and spoiled_takes(situation.state, take) <= situation.experiment.limits.inconclusive_retries
         and take.retry < TAKES_MAX
     )
 
@@ -348,7 +348,7 @@ def _is_control_set_apart(situation: Situation, take: TrialId, cell: Cell) -> bo
     return set_apart(_evidence(situation, trial, cell), trial.judgement, rule) is not None
 
 
-def _spoiled_takes(state: RunState, last: TrialId) -> int:
+def spoiled_takes(state: RunState, last: TrialId) -> int:
     """How many takes infrastructure has spoiled. Those that killpoint's own end broke off are no fault to count."""
     takes = (state.judgements.get(replace(last, retry=retry)) for retry in range(last.retry + 1))
     return sum(

@@ -50,3 +50,21 @@ def test_a_start_that_has_failed_once_is_told_of_sooner() -> None:
     assert steps_after(sim, REFUSED_SECONDS / 2).waiting == ()
     assert len(steps_after(sim, REFUSED_SECONDS).waiting) == 1
     assert steps_after(waiting(), REFUSED_SECONDS).waiting == ()
+
+
+def test_what_is_waited_for_says_which_of_its_takes_a_trial_is_at() -> None:
+    sim = waiting()
+    sim.substrate.flaw = lambda attempt: Flaw.WAITS if attempt.trial.retry else Flaw.VANISHES
+
+    async def several() -> tuple[str, ...]:
+        engine = sim.engine()
+        for _ in range(20):
+            await engine.step()
+            sim.clock.ms += int(WAITING_SECONDS * 1000 / 2)
+            step = await engine.step()
+            if step.waiting:
+                return step.waiting
+        return ()
+
+    limit = sim.experiment.limits.inconclusive_retries
+    assert [words.partition(" has no node")[2] for words in asyncio.run(several())] == [f" (take 2 of {limit + 1})"]
