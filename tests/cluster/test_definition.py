@@ -101,15 +101,16 @@ def test_the_server_refuses_nothing_that_validation_takes(server: ApiServer, doc
 def test_a_status_is_stored_as_it_is_made_and_shown_in_the_columns(defined: Kubectl, server: ApiServer) -> None:
     assert server.says(Sample(name="plain", text=json.dumps(PLAIN))) == []
     defined("create", "--filename=-", manifest={**PLAIN, "spec": {**PLAIN["spec"], "suspend": True}})
-    made = document_of(status_of(large(400), generation=1))
+    status = status_of(large(400), generation=1)
+    made = document_of(status)
     stored = defined.get("cexp", "sample")
     defined("replace", "--subresource=status", "--filename=-", manifest={**stored, "status": made})
     assert defined.get("crashexperiment", "sample")["status"] == made
     header, row = defined("get", "cexp").splitlines()
     assert header.split() == ["NAME", *(name.upper() for name, *_ in COLUMNS)]
     assert row.split()[:4] == ["sample", made["phase"], made["result"], made["progress"]]
-    [complete] = [condition for condition in made["conditions"] if condition["type"] == "Complete"]
-    assert row.split()[-2] == complete["reason"], "the last but one column, before the age"
+    [complete] = [condition for condition in status.conditions if condition.type == "Complete"]
+    assert row.split()[-2] == complete.reason, "the last but one column, before the age"
 
 
 def test_every_field_is_explained(defined: Kubectl) -> None:
