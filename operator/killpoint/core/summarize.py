@@ -325,7 +325,7 @@ def _reasons(cells: Sequence[CellSummary], run: Run) -> tuple[str, ...]:
     found = [ABORTED] if run.aborted else []
     worst_first = sorted((cell for cell in cells if cell.met is not True), key=lambda cell: cell.rank)
     found += [f"{_where(cell)}: {_joined(cell.reasons)}" for cell in worst_first]
-    found += [f"{source} is about no cell that was run: no control passed its point" for source in _idle_rules(run)]
+    found += [f"{source} is about no cell that was run" for source in _idle_rules(run)]
     if run.undiscovered:
         found.append(
             f'{run.undiscovered} cells at "*" were never unfolded: their controls ended badly or named too few points'

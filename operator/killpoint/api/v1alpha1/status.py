@@ -196,7 +196,7 @@ class Failure(Model):
     reason: Reason
     """Its worst finding."""
     replay: Name
-    """The command that runs it again."""
+    """The command that runs it again, or why there is none."""
 
 
 class Report(Model):
