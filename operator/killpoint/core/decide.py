@@ -56,7 +56,7 @@ def decide(situation: Situation) -> tuple[Action, ...]:
     for trial, cell in open_trials(situation):
         actions.extend(_for_trial(situation, trial, cell))
     if not situation.overdue:
-        actions.extend(_fresh_starts(situation))
+        actions.extend(_fresh_starts(situation, judged=sum(_is_judgement(action) for action in actions)))
     if not actions and _nothing_left(situation):
         actions.append(Finish())
     return tuple(actions)
@@ -99,10 +99,18 @@ def _for_trial(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[
         for attempt in running:
             yield from _for_running(situation, attempt)
     elif trial.ledger is not None:
-        yield Record(event=TrialJudged(trial=trial.id, judgement=_judgement(situation, trial, cell)))
-        yield CleanUp(attempts=tuple(trial.attempts))
+        yield from _judge(situation, trial, cell)
     else:
         yield from _for_ended(situation, trial, cell)
+
+
+def _judge(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[Action]:
+    yield Record(event=TrialJudged(trial=trial.id, judgement=_judgement(situation, trial, cell)))
+    yield CleanUp(attempts=tuple(trial.attempts))
+
+
+def _is_judgement(action: Action) -> bool:
+    return isinstance(action, Record) and isinstance(action.event, TrialJudged)
 
 
 def _for_running(situation: Situation, attempt: AttemptState) -> Iterator[Action]:
@@ -166,25 +174,33 @@ def _for_ended(situation: Situation, trial: TrialState, cell: Cell) -> Iterator[
     noise = _noise(situation, trial, view)
     if view is None or noise is not None:
         if _settling_is_over(situation, trial):
-            yield from _conclude(trial, LedgerRead(trial=trial.id, view=view, fault=noise))
+            yield from _conclude(situation, trial, cell, LedgerRead(trial=trial.id, view=view, fault=noise))
         return
     last = trial.executors[-1] if trial.executors else None
     if last is None or not landed(last.evidence):
-        yield from _conclude(trial, LedgerRead(trial=trial.id, view=view))
-    elif last.check is None:
-        yield from _check(situation, trial, last, view)
-    elif last.check.held and not situation.overdue:
+        yield from _conclude(situation, trial, cell, LedgerRead(trial=trial.id, view=view))
+    elif last.check is not None:
+        yield from _go_on(situation, trial, cell, view)
+    else:
+        yield from _check(situation, trial, cell, view)
+
+
+def _go_on(situation: Situation, trial: TrialState, cell: Cell, view: LedgerView) -> Iterator[Action]:
+    """Its last executor was killed as planned, and what its point says was looked at: resume it where that was true."""
+    last = trial.executors[-1]
+    if last.check is not None and last.check.held and not situation.overdue:
         yield _resume(trial, last, cell)
     else:
-        yield from _conclude(trial, LedgerRead(trial=trial.id, view=view))
+        yield from _conclude(situation, trial, cell, LedgerRead(trial=trial.id, view=view))
 
 
-def _conclude(trial: TrialState, read: LedgerRead) -> Iterator[Action]:
-    """No further executor is due: let the frozen ones go on to their own end, then take the evidence."""
+def _conclude(situation: Situation, trial: TrialState, cell: Cell, read: LedgerRead) -> Iterator[Action]:
+    """No further executor is due: let the frozen ones go on to their own end, then take the evidence and judge it."""
     frozen = trial.frozen
     yield from (Release(attempt=attempt.id) for attempt in frozen)
     if not frozen:
         yield Record(event=read)
+        yield from _judge(situation, replace(trial, ledger=read), cell)
 
 
 def _run(situation: Situation, trial: TrialState) -> str:
@@ -212,18 +228,24 @@ def _settling_is_over(situation: Situation, trial: TrialState) -> bool:
     return situation.observed.now_ms - last_ended_ms > situation.experiment.limits.settle_seconds * 1000
 
 
-def _check(situation: Situation, trial: TrialState, attempt: AttemptState, view: LedgerView) -> Iterator[Action]:
-    point = attempt.scheduled or ""
+def _check(situation: Situation, trial: TrialState, cell: Cell, view: LedgerView) -> Iterator[Action]:
+    """Ask whether the point was true of the world, and go on with the answer at once."""
+    last = trial.executors[-1]
+    point = last.scheduled or ""
+    inspector = trial.inspector_of(last.id)
     if not needs_inspection(point):
         actions = {operation.action for operation in ordered_of(situation.experiment.seed, trial.id)}
-        check = check_by_ledger(point, attempt.evidence, view, actions)
-        yield Record(event=PointChecked(attempt=attempt.id, check=check))
+        check = check_by_ledger(point, last.evidence, view, actions)
+    elif inspector is None:
+        yield Start(attempt=replace(last.id, role=Role.INSPECTOR), action="inspect", scheduled=None)
         return
-    inspector = trial.inspector_of(attempt.id)
-    if inspector is None:
-        yield Start(attempt=replace(attempt.id, role=Role.INSPECTOR), action="inspect", scheduled=None)
-    elif inspector.end is not None:
-        yield Record(event=PointChecked(attempt=attempt.id, check=check_by_inspection(point, inspector.end)))
+    elif inspector.end is None:
+        return
+    else:
+        check = check_by_inspection(point, inspector.end)
+    yield Record(event=PointChecked(attempt=last.id, check=check))
+    checked = replace(trial, attempts={**trial.attempts, last.id: replace(last, check=check)})
+    yield from _go_on(situation, checked, cell, view)
 
 
 def _resume(trial: TrialState, last: AttemptState, cell: Cell) -> Start:
@@ -254,9 +276,13 @@ def _evidence(situation: Situation, trial: TrialState, cell: Cell) -> TrialEvide
 # --- starting trials -------------------------------------------------------------------------------------------
 
 
-def _fresh_starts(situation: Situation) -> Iterator[Action]:
-    """First attempts of trials, controls first, as far as there is room."""
-    room = situation.experiment.parallelism - sum(1 for _ in open_trials(situation))
+def _fresh_starts(situation: Situation, *, judged: int) -> Iterator[Action]:
+    """First attempts of trials, controls first, as far as there is room.
+
+    Those that are judged in this very pass make room, unless their judgement may be the last one.
+    """
+    leaving = 0 if situation.experiment.fail_fast else judged
+    room = situation.experiment.parallelism - sum(1 for _ in open_trials(situation)) + leaving
     if room <= 0 or situation.experiment.suspended or _failed_fast(situation):
         return
     for trial, cell in islice(unstarted(situation), room):
