@@ -167,8 +167,8 @@ MUTATIONS = (
     Mutation(
         name="everything that failed is run again until it looks good",
         file="core/decide.py",
-        before="        and any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)\n",
-        after="",
+        before="        any(finding.cause in RETRIED_CAUSES for finding in judgement.findings)\n        and ",
+        after="        ",
         caught_by=(f"{QUIET}::test_only_infrastructure_is_retried_and_a_bounded_number_of_times",),
     ),
     Mutation(
@@ -238,9 +238,23 @@ MUTATIONS = (
     Mutation(
         name="inconclusive cells pass",
         file="core/summarize.py",
-        before="    if not cells or undiscovered or any(cell.met is None for cell in cells):\n",
-        after="    if not cells:\n",
+        before="any(cell.met is None for cell in cells) or _idle_rules(run):\n",
+        after="_idle_rules(run):\n",
         caught_by=(f"{ENGINE}::test_a_kill_that_is_not_proven_is_inconclusive",),
+    ),
+    Mutation(
+        name="a rule that is about no cell is forgotten",
+        file="core/summarize.py",
+        before=" or _idle_rules(run):\n",
+        after=":\n",
+        caught_by=(f"{ENGINE}::test_a_rule_about_a_point_that_no_control_passed_is_not_forgotten",),
+    ),
+    Mutation(
+        name="a take that was not read in time is never read",
+        file="engine.py",
+        before="                if read.view is None or view.effects != read.view.effects:\n",
+        after="                if read.view is not None and view.effects != read.view.effects:\n",
+        caught_by=(f"{QUIET}::test_harm_in_a_take_that_was_not_read_in_time_is_found_before_the_end",),
     ),
     Mutation(
         name="any failure is set apart as the framework's own",
@@ -259,7 +273,7 @@ MUTATIONS = (
     Mutation(
         name="killed cells don't wait for their control",
         file="core/decide.py",
-        before="        if not cell.is_control and not _control_allows(situation, cell):\n            continue\n",
+        before="            if not allowed[control]:\n                continue\n",
         after="",
         caught_by=(f"{ENGINE}::test_nothing_is_killed_where_no_control_came_to_a_conclusion",),
     ),
