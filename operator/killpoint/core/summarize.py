@@ -151,9 +151,16 @@ def thinned(evidence: TrialEvidence) -> TrialEvidence:
     """Evidence with what a status shows of it: how attempts ended, and whether the ledger was read."""
     return replace(
         evidence,
+        run="",
         ordered=(),
         attempts=tuple(
-            replace(attempt, check=None, end=None if attempt.end is None else _thin_end(attempt.end))
+            replace(
+                attempt,
+                action="",
+                scheduled=None,
+                check=None,
+                end=None if attempt.end is None else _thin_end(attempt.end),
+            )
             for attempt in evidence.attempts
         ),
         ledger=None if evidence.ledger is None else _READ,

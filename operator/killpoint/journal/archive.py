@@ -110,11 +110,12 @@ def encoded(archive: Archive, trials: Iterable[JudgedTrial]) -> Iterator[bytes]:
 def compressed(parts: Iterable[bytes]) -> tuple[bytes, str]:
     """A document in little room, and the digest of what it was."""
     digest, compressor = hashlib.sha256(), zlib.compressobj(wbits=_GZIP)
-    data = bytearray()
+    data = []
     for part in parts:
         digest.update(part)
-        data += compressor.compress(part)
-    return bytes(data + compressor.flush()), digest.hexdigest()
+        if made := compressor.compress(part):
+            data.append(made)
+    return b"".join((*data, compressor.flush())), digest.hexdigest()
 
 
 def expanded(data: bytes) -> Iterator[bytes]:

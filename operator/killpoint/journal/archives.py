@@ -10,7 +10,7 @@ import psycopg
 from killpoint.journal.archive import compressed, digest_of_parts, expanded
 from killpoint.journal.postgres import connect, unavailable
 
-_KEEP = "INSERT INTO archives (run, document) VALUES (%s, %s) ON CONFLICT (run) DO NOTHING"
+_KEEP = "INSERT INTO archives (run, document) VALUES (%s, %s) ON CONFLICT (run) DO NOTHING RETURNING run"
 _KEPT = "SELECT document FROM archives WHERE run = %s"
 
 
@@ -22,12 +22,12 @@ async def keep_archive(dsn: str, run: str, parts: Iterable[bytes]) -> str:
     document, digest = await asyncio.to_thread(compressed, parts)
     try:
         async with await connect(dsn) as connection:
-            await connection.execute(_KEEP, (run, document))
+            if await (await connection.execute(_KEEP, (run, document))).fetchone() is not None:
+                return digest
             row = await (await connection.execute(_KEPT, (run,))).fetchone()
     except psycopg.Error as error:
         raise unavailable(error) from error
-    kept = document if row is None else bytes(row[0])
-    return digest if kept == document else digest_of_parts(expanded(kept))
+    return digest if row is None else digest_of_parts(expanded(bytes(row[0])))
 
 
 async def kept_archive(dsn: str, run: str) -> Iterator[bytes] | None:
