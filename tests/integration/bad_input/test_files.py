@@ -72,7 +72,7 @@ def test_it_is_refused_before_anything_is_run(name: str, command: Command, tmp_p
         (("run", EXPERIMENTS / "dbos.yaml", "--filter", "key=nome"), ("no cell of dbos is left by --filter key=nome",)),
         (("run", EXPERIMENTS / "dbos.yaml", "--filter", "kex=none"), ("--filter kex=none: expected axis=word",)),
         (("run", EXPERIMENTS / "dbos.yaml", "--mode", "warm"), ("'warm' is not one of", "--help")),
-        (("run",), ("Missing parameter: file", "--help")),
+        (("run",), ("Missing argument 'file'", "--help")),
         (("rnu",), ("No such command 'rnu'", "--help")),
     ],
 )
