@@ -33,22 +33,24 @@ class Fate:
     """What is to happen: before or after a change of the journal, counted from the moment of the order."""
 
     side: str
-    change: int
+    change: int = 0
     signal: str = "SIGKILL"
+    event: str = "any"
+    """Instead of a number: at the first change that has an event of this class."""
 
     def write(self, file: Path) -> None:
         """Give the order, in one go."""
         draft = file.with_suffix(".draft")
-        draft.write_text(f"{self.side} {self.change} {self.signal}")
+        draft.write_text(f"{self.side} {self.change} {self.signal} {self.event}")
         draft.replace(file)
 
     @classmethod
     def read(cls, file: Path) -> Fate | None:
         try:
-            side, change, number = file.read_text().split()
+            side, change, number, event = file.read_text().split()
         except FileNotFoundError:
             return None
-        return cls(side=side, change=int(change), signal=number)
+        return cls(side=side, change=int(change), signal=number, event=event)
 
 
 class MortalJournal(PostgresJournal):
@@ -57,9 +59,9 @@ class MortalJournal(PostgresJournal):
     changes = 0
 
     async def append(self, events: Sequence[Event]) -> Sequence[Recorded]:
-        self._meet("before")
+        self._meet("before", events)
         recorded = await super().append(events)
-        self._meet("after")
+        self._meet("after", events)
         return recorded
 
     async def end(self) -> None:
@@ -67,7 +69,7 @@ class MortalJournal(PostgresJournal):
         await super().end()
         self._meet("after")
 
-    def _meet(self, side: str) -> None:
+    def _meet(self, side: str, events: Sequence[Event] = ()) -> None:
         file = Path(os.environ[FATE])
         fate = Fate.read(file)
         if fate is None:
@@ -75,7 +77,8 @@ class MortalJournal(PostgresJournal):
             return
         if side == "before":
             MortalJournal.changes += 1
-        if (side, MortalJournal.changes) == (fate.side, fate.change):
+        has_come = fate.change == MortalJournal.changes or fate.event in {type(event).__name__ for event in events}
+        if side == fate.side and has_come:
             file.unlink()
             os.kill(os.getpid(), signal.Signals[fate.signal])
 

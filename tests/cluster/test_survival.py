@@ -36,8 +36,6 @@ KILLS_MIN = 5
 """What a fast machine has time for until the run is over, at the least."""
 SEED = 20261130
 LARGE_SECONDS_MAX = 420.0
-CHANGE_OF_JUDGEMENT = 7
-"""Which change of the journal is the judgement of the first trial."""
 CHANGES_MIN = 15
 """Changes of the journal in the small experiment, at the least: with fewer, boundaries were not met."""
 
@@ -121,7 +119,7 @@ def test_what_a_judged_trial_held_goes_though_the_operator_died_before_it_freed_
     operator: Operator, experiments: Experiments, fate: Path
 ) -> None:
     """In the midst of the run, not at its end: a large one would fill its namespace with what is over."""
-    Fate(side="after", change=CHANGE_OF_JUDGEMENT).write(fate)
+    Fate(side="after", event=TrialJudged.__name__).write(fate)
     experiments.apply(experiment("tiny", pause=8))
     wait_for(lambda: operator.process.ended() is not None, "the operator to die")
     journal = experiments.status("tiny")["journalID"]
