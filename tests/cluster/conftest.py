@@ -6,21 +6,19 @@ Where none is up, its tests are skipped and say why; with KILLPOINT_REQUIRE_CLUS
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from tests.cluster import providers
 from tests.cluster.kubectl import Kubectl
+from tests.cluster.namespaces import namespace
 from tests.cluster.node.commands import ClusterError
 from tests.cluster.node.layout import ROOT, Layout
 from tests.cluster.objects import Experiments
 from tests.cluster.providers import Node, Provider
 
 CRD = ROOT / "crds" / "crashexperiments.killpoint.dev.yaml"
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
 @pytest.fixture(scope="session")
@@ -43,20 +41,8 @@ def provider() -> Provider:
 @pytest.fixture
 def kubectl(provider: Provider) -> Iterator[Kubectl]:
     """A namespace of the test's own that enforces restricted Pod Security, and kubectl in it."""
-    with namespace(provider) as kubectl:
+    with namespace(provider, "test") as kubectl:
         yield kubectl
-
-
-@contextmanager
-def namespace(provider: Provider) -> Iterator[Kubectl]:
-    """One more of the same."""
-    name = f"test-{secrets.token_hex(4)}"
-    program = providers.find_kubectl(Layout.from_environment())
-    kubectl = Kubectl(program=program, kubeconfig=provider.kubeconfig, namespace=name)
-    metadata = {"name": name, "labels": RESTRICTED}
-    kubectl("create", "--filename=-", manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-    yield kubectl
-    kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import json
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +11,9 @@ from typing import Any
 
 import yaml
 
-from tests.cluster import providers
-from tests.cluster.conftest import RESTRICTED
 from tests.cluster.helm import Release, find_helm
 from tests.cluster.kubectl import Kubectl
+from tests.cluster.namespaces import namespace
 from tests.cluster.node.layout import ROOT, Layout
 from tests.cluster.providers import Node, Provider
 
@@ -31,20 +29,13 @@ def installed(provider: Provider) -> Iterator[Kubectl]:
     """
     if isinstance(provider, Node):
         assert provider.outdated() == [], "these images are not of this checkout's sources: make images"
-    layout = Layout.from_environment()
-    name = f"kp-table-{secrets.token_hex(3)}"
-    kubectl = Kubectl(program=providers.find_kubectl(layout), kubeconfig=provider.kubeconfig, namespace=name)
-    metadata = {"name": name, "labels": RESTRICTED}
-    kubectl("create", "--filename=-", manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-    release = Release(program=find_helm(layout), kubectl=kubectl)
-    try:
+    with namespace(provider, "kp-table") as kubectl:
+        release = Release(program=find_helm(Layout.from_environment()), kubectl=kubectl)
         release.install()
         try:
             yield kubectl
         finally:
             release.uninstall()
-    finally:
-        kubectl("delete", "namespace", name, "--wait=false")
 
 
 def apply(kubectl: Kubectl, name: str, **spec: object) -> None:

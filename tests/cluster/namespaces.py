@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.cluster import providers
-from tests.cluster.conftest import RESTRICTED
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.node.layout import Layout
 from tests.cluster.providers import Provider
+
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
 @contextmanager

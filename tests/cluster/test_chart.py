@@ -6,18 +6,15 @@ Each release is in a namespace of its own and looks after that one only, so that
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from tests.cluster import providers
-from tests.cluster.conftest import RESTRICTED
 from tests.cluster.helm import NAME, Release, find_helm
 from tests.cluster.kubectl import Kubectl
+from tests.cluster.namespaces import namespace
 from tests.cluster.node.layout import Layout
 from tests.cluster.pods import pod
 from tests.cluster.providers import Provider
@@ -53,25 +50,11 @@ BUSY_SECONDS_MAX = 90.0
 @pytest.fixture(scope="module")
 def release(provider: Provider) -> Iterator[Release]:
     """An installed one, for tests that leave it as it is."""
-    with namespace(provider) as kubectl:
+    with namespace(provider, "kp-chart") as kubectl:
         made = release_in(kubectl)
         made.install()
         yield made
         made.uninstall()
-
-
-@contextmanager
-def namespace(provider: Provider) -> Iterator[Kubectl]:
-    """One that enforces restricted Pod Security."""
-    name = f"kp-chart-{secrets.token_hex(3)}"
-    program = providers.find_kubectl(Layout.from_environment())
-    kubectl = Kubectl(program=program, kubeconfig=provider.kubeconfig, namespace=name)
-    metadata = {"name": name, "labels": RESTRICTED}
-    kubectl("create", "--filename=-", manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-    try:
-        yield kubectl
-    finally:
-        kubectl("delete", "namespace", name, "--wait=false")
 
 
 def release_in(kubectl: Kubectl) -> Release:
@@ -160,7 +143,7 @@ def test_postgres_comes_back_with_its_data_and_experiments_go_on(release: Releas
 
 
 def test_uninstalling_ends_what_runs_and_leaves_only_what_the_notes_say(provider: Provider) -> None:
-    with namespace(provider) as kubectl:
+    with namespace(provider, "kp-chart") as kubectl:
         release = release_in(kubectl)
         notes = release.install()
         kubectl.apply(experiment("still-runs", trials=50))
@@ -182,7 +165,7 @@ def test_uninstalling_ends_what_runs_and_leaves_only_what_the_notes_say(provider
 
 def test_a_new_release_takes_over_the_volume_of_the_one_before_it(provider: Provider) -> None:
     """The passwords are new ones, the volume is not."""
-    with namespace(provider) as kubectl:
+    with namespace(provider, "kp-chart") as kubectl:
         release = release_in(kubectl)
         release.install()
         first = kubectl.get("secret", NAME)["data"]

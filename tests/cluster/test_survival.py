@@ -19,9 +19,9 @@ import pytest
 
 from killpoint.model.events import TrialJudged
 from tests.cluster import mortal
-from tests.cluster.conftest import namespace
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.mortal import Fate
+from tests.cluster.namespaces import namespace
 from tests.cluster.objects import Experiments
 from tests.cluster.operator_process import Operator, experiment, operator_for, wait_for
 from tests.cluster.providers import Provider
@@ -87,7 +87,7 @@ class Lane:
 @pytest.fixture
 def lanes(operator: Operator, experiments: Experiments, provider: Provider, fate: Path) -> Iterator[list[Lane]]:
     """Two that run at the same time, on the same services."""
-    with namespace(provider) as kubectl:
+    with namespace(provider, "test") as kubectl:
         other = operator.beside(
             "other",
             **{mortal.FATE: f"{fate}-other"},
